@@ -1,0 +1,92 @@
+"""The exceptions of the library. None of them carries content: a code, or nothing.
+
+KexprError
+├── Rejected              an attempt ends canonical; `.reason` says why
+├── IllegalTransition     an authority was asked for a step its table does not have; nothing was written
+├── ClaimRefused          the artifact is not fresh (claimed or final already); nothing was written
+└── AuthorityFailed       an authority cannot be used; `.code` says why; edit and send nothing that is not canonical
+    ├── LedgerFailed      the ledger under it: corrupt, torn, poisoned, not private, locked out
+    └── HardStop          weekly: no rerender, no send, no retry, until an operator has looked
+"""
+
+from enum import StrEnum
+
+from kexpr.codes import Reason
+
+__all__ = [
+    "AuthorityFailed",
+    "ClaimRefused",
+    "HardStop",
+    "IllegalTransition",
+    "KexprError",
+    "LedgerFailed",
+    "Rejected",
+    "StoreFault",
+]
+
+
+class StoreFault(StrEnum):
+    """Why an authority or its ledger cannot be used."""
+
+    NOT_PRIVATE = "not_private"
+    NOT_REGULAR = "not_regular"
+    NETWORK_FILE_SYSTEM = "network_file_system"
+    USED_AFTER_FORK = "used_after_fork"
+    POISONED = "poisoned"
+    CLOSED = "closed"
+    TORN_TAIL = "torn_tail"
+    CHAIN_BROKEN = "chain_broken"
+    ROW_INVALID = "row_invalid"
+    HEAD_MISMATCH = "head_mismatch"
+    KEY_MISSING = "key_missing"
+    KEY_MISMATCH = "key_mismatch"
+    INPUT_OUTPUT = "input_output"
+    LOCK_ORDER = "lock_order"
+    UNKNOWN_EVENT = "unknown_event"
+    PIN_CHANGED = "pin_changed"
+    TOMBSTONE_AHEAD = "tombstone_ahead"
+    ILLEGAL_HISTORY = "illegal_history"
+
+
+class KexprError(Exception):
+    """Base of every error the library raises on purpose."""
+
+
+class Rejected(KexprError):
+    """An answer, exchange or composition that must not be used."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+class IllegalTransition(KexprError):
+    """A step that the authority's transition table does not have."""
+
+    def __init__(self, authority: str, state: str, event: str) -> None:
+        super().__init__(f"{authority}: {event} is not a step from {state}")
+        self.state = state
+        self.event = event
+
+
+class ClaimRefused(KexprError):
+    """The artifact already has presentation state: no attempt."""
+
+    def __init__(self) -> None:
+        super().__init__("claim_refused")
+
+
+class AuthorityFailed(KexprError):
+    """An authority that cannot be used now."""
+
+    def __init__(self, code: StoreFault) -> None:
+        super().__init__(code.value)
+        self.code = code
+
+
+class LedgerFailed(AuthorityFailed):
+    """The ledger under an authority cannot be used."""
+
+
+class HardStop(AuthorityFailed):
+    """Nothing more may be rendered, sent or retried for this task."""
