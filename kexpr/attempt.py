@@ -36,7 +36,7 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Judged prose. `judge(manifest, texts)` is its contract's whole judgement: it returns the body or raises `Rejected`."""
+    """Judged prose. `judge` is its contract's whole judgement: it returns the body or raises `Rejected`."""
 
     manifest: Manifest = field(repr=False)
     texts: tuple[SlotText, ...] = field(repr=False)
@@ -49,7 +49,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the worker asks the authority to make durable. `candidate` is present exactly with `SELECTED`/`SHADOW_SELECTED`."""
+    """What the worker asks for. `candidate` is present exactly with `SELECTED` and `SHADOW_SELECTED`."""
 
     outcome: Outcome
     reason: Reason | None = None
@@ -86,7 +86,7 @@ class ArtifactAuthority(Protocol):
         """Make one final outcome durable, under the authority's lock.
 
         In this order: a final row that is already there is returned as it is; an expired claim becomes
-        `canonical_claim_expired`; a set cancellation becomes `canonical_timeout` with reason `cancelled`; `selected` on a
-        claim made in shadow raises `IllegalTransition`; a candidate is judged again and may still be refused.
+        `canonical_claim_expired`; a set cancellation becomes `canonical_timeout` with reason `cancelled`; `selected` on
+        a claim made in shadow raises `IllegalTransition`; a candidate is judged again and may still be refused.
         """
         ...

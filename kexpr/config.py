@@ -1,7 +1,7 @@
 """The feature block: `Disabled | Invalid | Active`, exactly (contract, section 1).
 
-`from_extra` never raises on bad content. Every literal is compared byte for byte and by exact type, so that `True` is not
-`1`, a subclass of `str` is not a `str`, and nothing is normalised.
+`from_extra` never raises on bad content. Every literal is compared byte for byte and by exact type, so that `True` is
+not `1`, a subclass of `str` is not a `str`, and nothing is normalised.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ class Active:
 Config = Disabled | InvalidConfig | Active
 
 
-class _Refused(Exception):  # noqa: N818 - internal control flow of this parser only
+class _Refused(Exception):
     def __init__(self, reason: Invalid) -> None:
         self.reason = reason
 

@@ -1,7 +1,7 @@
 """Named points where a test may stop the world.
 
-`reach(name)` is called right after each durable or visible step. Without a hook it does nothing. Tests install a hook that
-kills the process or raises; no configuration and no environment variable can.
+`reach(name)` is called right after each durable or visible step. Without a hook it does nothing. Tests install a hook
+that kills the process or raises; no configuration and no environment variable can.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The ledger: a chain of rows, appended one decision at a time. Two implementations pass one conformance suite.
 
-A row is `{sequence, previous, kind, utc, lease, mode, record}` in the ledger's own envelope; `record` is the authority's exact
-schema. `previous` is the SHA-256 of the raw previous line (without its LF), so a verified head digest pins all before it.
+A row is `{sequence, previous, kind, utc, lease, mode, record}` in the ledger's own envelope; `record` is the authority's
+exact schema. `previous` is the SHA-256 of the raw previous line (without its LF): a verified head pins all before it.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +39,7 @@ class Row:
 
 
 Projection = Callable[[Row], None]
-"""Called once for every verified row in order, also for rows that another process appended; it folds them into state."""
+"""Called once for every verified row in order, also for rows of other processes; it folds them into state."""
 
 
 class Transaction(Protocol):
