@@ -4,6 +4,7 @@ KexprError
 ├── Rejected              an attempt ends canonical; `.reason` says why
 ├── IllegalTransition     an authority was asked for a step its table does not have; nothing was written
 ├── ClaimRefused          the artifact is not fresh (claimed or final already); nothing was written
+├── UnknownPresentation   not a presentation the surfaces know: no attempt, canonical text
 └── AuthorityFailed       an authority cannot be used; `.code` says why; edit and send nothing that is not canonical
     ├── LedgerFailed      the ledger under it: corrupt, torn, poisoned, not private, locked out
     └── HardStop          weekly: no rerender, no send, no retry, until an operator has looked
@@ -22,6 +23,7 @@ __all__ = [
     "LedgerFailed",
     "Rejected",
     "StoreFault",
+    "UnknownPresentation",
 ]
 
 
@@ -74,6 +76,13 @@ class ClaimRefused(KexprError):
 
     def __init__(self) -> None:
         super().__init__("claim_refused")
+
+
+class UnknownPresentation(KexprError):
+    """A type, schema version, code or shape that the surfaces do not know: no attempt (contract, section 2)."""
+
+    def __init__(self) -> None:
+        super().__init__("unknown_presentation")
 
 
 class AuthorityFailed(KexprError):
