@@ -5,6 +5,7 @@ KexprError
 ├── IllegalTransition     an authority was asked for a step its table does not have; nothing was written
 ├── ClaimRefused          the artifact is not fresh (claimed or final already); nothing was written
 ├── UnknownPresentation   not a presentation the surfaces know: no attempt, canonical text
+├── TelemetryRefused      a sink does not take a record; counted, never seen by an attempt
 └── AuthorityFailed       an authority cannot be used; `.code` says why; edit and send nothing that is not canonical
     ├── LedgerFailed      the ledger under it: corrupt, torn, poisoned, not private, locked out
     └── HardStop          weekly: no rerender, no send, no retry, until an operator has looked
@@ -44,6 +45,7 @@ class StoreFault(StrEnum):
     KEY_MISMATCH = "key_mismatch"
     INPUT_OUTPUT = "input_output"
     LOCK_ORDER = "lock_order"
+    LOCKED_OUT = "locked_out"
     UNKNOWN_EVENT = "unknown_event"
     PIN_CHANGED = "pin_changed"
     TOMBSTONE_AHEAD = "tombstone_ahead"
@@ -99,3 +101,10 @@ class LedgerFailed(AuthorityFailed):
 
 class HardStop(AuthorityFailed):
     """Nothing more may be rendered, sent or retried for this task."""
+
+
+class TelemetryRefused(KexprError):
+    """A record outside the closed sets, or a place that is not private: the sink writes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__("telemetry_refused")

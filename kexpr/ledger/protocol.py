@@ -1,7 +1,8 @@
 """The ledger: a chain of rows, appended one decision at a time. Two implementations pass one conformance suite.
 
-A row is `{sequence, previous, kind, utc, lease, mode, record}` in the ledger's own envelope; `record` is the authority's
-exact schema. `previous` is the SHA-256 of the raw previous line (without its LF): a verified head pins all before it.
+A row is `{sequence, previous, kind, utc, lease, mode, record}` in the ledger's own envelope; `record` is the
+authority's exact schema. `previous` is the SHA-256 of the raw previous line (without its LF), so that a verified head
+pins all before it. Segment headers are rows of their own kind: they count in `sequence`, projections never see them.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,7 +40,9 @@ class Row:
 
 
 Projection = Callable[[Row], None]
-"""Called once for every verified row in order, also for rows of other processes; it folds them into state."""
+"""Called once for every verified row in order, also for rows of other processes; it folds them into state.
+
+What it raises, whatever it is, ends the use of the ledger as `LedgerFailed(ILLEGAL_HISTORY)`."""
 
 
 class Transaction(Protocol):
@@ -53,7 +56,9 @@ class Transaction(Protocol):
     def append(self, record: Record, *, lease: Lease | None = None, mode: Mode | None = None) -> Row:
         """Append one row durably (write, fsync), feed it to the projection and return it.
 
-        Any error poisons the ledger and raises `LedgerFailed`: never retried.
+        `record` holds JSON values only (lists, not tuples) and must come back equal from its bytes; otherwise
+        `LedgerFailed(ROW_INVALID)`, and nothing was written. Any other error poisons the ledger and raises
+        `LedgerFailed`: never retried.
         """
         ...
 
@@ -62,10 +67,12 @@ class Ledger(Protocol):
     def transaction(self) -> AbstractContextManager[Transaction]:
         """Take the exclusive lock (in-process, then between processes), verify the delta, feed the projection.
 
-        Not re-entrant. Raises `LedgerFailed`.
+        Not re-entrant (`LOCK_ORDER`). Raises `LedgerFailed`; what the body raises passes through and poisons nothing.
         """
         ...
 
-    def head(self) -> Head: ...
+    def head(self) -> Head:
+        """As of the last transaction."""
+        ...
 
     def close(self) -> None: ...
