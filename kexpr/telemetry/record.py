@@ -115,6 +115,8 @@ ALLOWED: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
 }
 """Event -> key -> value -> the constant to write for it. What is not in here is not written."""
 
+_EVENTS: Final = _constants(ALLOWED)
+
 
 def permitted(fields: Mapping[str, object]) -> dict[str, str] | None:
     """The event with exactly its allowed keys, or None when the event or one of its values is not allowed.
@@ -124,7 +126,7 @@ def permitted(fields: Mapping[str, object]) -> dict[str, str] | None:
     event = fields.get("event")
     if not isinstance(event, str) or event not in ALLOWED:
         return None
-    result = {"event": str(event)}
+    result = {"event": _EVENTS[event]}
     for key, constants in ALLOWED[event].items():
         value = fields.get(key)
         constant = constants.get(value) if isinstance(value, str) else None
