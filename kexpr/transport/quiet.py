@@ -1,0 +1,50 @@
+"""Loggers that cannot be turned on again.
+
+The SDK logs prompts, httpx URLs, httpcore headers. A level, a filter or `disabled` on their loggers is undone by the
+next `logging.config.dictConfig` of the host; a logger object that is in no registry is not. Other users of these
+packages in the same process lose their logs too: that is the price.
+"""
+
+import logging
+import sys
+from typing import Final
+
+__all__ = ["InertLogger", "silence"]
+
+_PACKAGES: Final = frozenset({"openai", "httpx", "httpcore", "httpx2", "httpcore2"})
+
+_scanned_modules = 0
+
+
+class InertLogger(logging.Logger):
+    """Says it is off, and drops what it is given all the same."""
+
+    def isEnabledFor(self, level: int) -> bool:  # noqa: N802 - the name is logging's
+        return False
+
+    def getEffectiveLevel(self) -> int:  # noqa: N802 - the name is logging's
+        return logging.CRITICAL + 1
+
+    def handle(self, record: logging.LogRecord) -> None:
+        return
+
+    def callHandlers(self, record: logging.LogRecord) -> None:  # noqa: N802 - the name is logging's
+        return
+
+
+def silence() -> None:
+    """Replace every module-level logger of the packages, in all modules loaded so far. Cheap when none came since."""
+    global _scanned_modules  # noqa: PLW0603 - what it counts is one a process as well
+    count = len(sys.modules)
+    if count == _scanned_modules:
+        return
+    for name, module in tuple(sys.modules.items()):
+        if name.partition(".")[0] in _PACKAGES and module is not None:
+            _silence_module(vars(module))
+    _scanned_modules = count
+
+
+def _silence_module(namespace: dict[str, object]) -> None:
+    for name, value in tuple(namespace.items()):
+        if isinstance(value, logging.Logger) and not isinstance(value, InertLogger):
+            namespace[name] = InertLogger(value.name)
