@@ -7,7 +7,7 @@ packages in the same process lose their logs too: that is the price.
 
 import logging
 import sys
-from typing import Final
+from typing import Final, cast
 
 __all__ = ["InertLogger", "silence"]
 
@@ -46,5 +46,7 @@ def silence() -> None:
 
 def _silence_module(namespace: dict[str, object]) -> None:
     for name, value in tuple(namespace.items()):
-        if isinstance(value, logging.Logger) and not isinstance(value, InertLogger):
-            namespace[name] = InertLogger(value.name)
+        # `type`, not `isinstance`: the SDK's lazy proxies answer that by building a client from the environment.
+        kind = type(value)
+        if issubclass(kind, logging.Logger) and kind is not InertLogger:
+            namespace[name] = InertLogger(cast(logging.Logger, value).name)
