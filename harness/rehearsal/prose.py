@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -80,7 +79,7 @@ def _texts(request: Mapping[str, Any]) -> list[str]:
 def _fitting(kind: SlotKind, limit: int) -> tuple[str, ...]:
     """The texts of a kind within `limit` characters, placeholder not counted; the shortest one if none is."""
     texts = prose_bank()[kind]
-    return tuple(text for text in texts if len(text) - len(PLACE) <= limit) or tuple(islice(texts, 1))
+    return tuple(text for text in texts if len(text) - len(PLACE) <= limit) or texts[:1]
 
 
 def _draw(alias: str, index: int) -> int:
