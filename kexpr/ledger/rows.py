@@ -118,13 +118,14 @@ class Chain:
     def __init__(self, genesis: str | None = GENESIS_DIGEST, expected: Head | None = None) -> None:
         self.sequence = 0
         self.digest = genesis or ""
+        self._genesis = genesis
         self.line_bytes = 0
         """Length of the last line without LF; 0 before the first."""
         self._segment_lines = 0
         self._month: str | None = None
         """Set while the header of that segment is due."""
-        self._any_genesis = genesis is None
-        self._expected = expected or Head(0, self.digest)
+        self._expected = expected
+        self._expected_sequence = expected.sequence if expected else 0
 
     @property
     def head(self) -> Head:
@@ -170,17 +171,20 @@ class Chain:
         self.digest = sha256(line).hexdigest()
         self.line_bytes = len(line)
         self._segment_lines += 1
-        if self.sequence == self._expected.sequence and self.digest != self._expected.digest:
+        if self.sequence == self._expected_sequence and self.head != self._expected:
             raise LedgerFailed(StoreFault.HEAD_MISMATCH)
         return envelope
 
     def require_expected(self) -> None:
-        """Raises `HEAD_MISMATCH` when the chain ends before the expected head: it was cut."""
-        if self.sequence < self._expected.sequence:
+        """Raises `HEAD_MISMATCH` when the chain ends before the expected head (it was cut) or starts from another."""
+        if self._expected is None:
+            return
+        starts_elsewhere = self._expected.sequence == 0 and self._genesis not in (None, self._expected.digest)
+        if self.sequence < self._expected.sequence or starts_elsewhere:
             raise LedgerFailed(StoreFault.HEAD_MISMATCH)
 
     def _start(self, envelope: Envelope) -> None:
-        if self._any_genesis:
-            self.digest = envelope["previous"]
-        elif envelope["sequence"] == 1 and envelope["previous"] != self.digest:
+        if self._genesis is None:
+            self._genesis = self.digest = envelope["previous"]
+        elif envelope["sequence"] == 1 and envelope["previous"] != self._genesis:
             raise LedgerFailed(StoreFault.KEY_MISMATCH)

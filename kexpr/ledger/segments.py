@@ -86,7 +86,7 @@ class Segments:
         ends = [name for name, size in snapshot if size]
         for name, size in snapshot:
             if not self.names or name > self.names[-1]:
-                self._enter(name, os.O_RDONLY)
+                self._enter(name, 0)
             if size > self.size:
                 self._read_to(size, take, is_last=name == ends[-1])
 
