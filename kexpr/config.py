@@ -10,11 +10,21 @@ from typing import Final
 
 from kexpr.codes import Invalid, Mode, Surface, WireVersion
 
-__all__ = ["FEATURE_KEY", "Active", "Config", "Disabled", "InvalidConfig", "from_extra", "parse_block"]
+__all__ = [
+    "FEATURE_KEY",
+    "PROVIDER",
+    "WIRE_OF_SCHEMA",
+    "Active",
+    "Config",
+    "Disabled",
+    "InvalidConfig",
+    "from_extra",
+    "parse_block",
+]
 
 FEATURE_KEY: Final = "korean_expression_postprocessor"
 
-_PROVIDER: Final[Mapping[str, object]] = {
+PROVIDER: Final[Mapping[str, object]] = {
     "id": "openai-direct",
     "transport": "chat_completions",
     "endpoint": "https://api.openai.com/v1",
@@ -22,7 +32,7 @@ _PROVIDER: Final[Mapping[str, object]] = {
     "max_output_tokens": 160,
     "timeout_seconds": 3,
 }
-_WIRE_OF_SCHEMA: Final = {1: WireVersion.KEXP_1, 2: WireVersion.KEXP_2}
+WIRE_OF_SCHEMA: Final = {1: WireVersion.KEXP_1, 2: WireVersion.KEXP_2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +104,12 @@ def _parse_open_prose(block: Mapping[str, object]) -> Config:
         if surfaces:
             raise _Refused(Invalid.SURFACE_ENABLED_WHILE_DISABLED)
         return Disabled()
-    _exact_literals(_mapping(block["provider"]), _PROVIDER)
+    _exact_literals(_mapping(block["provider"]), PROVIDER)
     if not surfaces:
         raise _Refused(Invalid.NO_SURFACE_ENABLED)
     version = block["schema_version"]
     assert type(version) is int
-    return Active(Mode(mode), surfaces, _WIRE_OF_SCHEMA[version])
+    return Active(Mode(mode), surfaces, WIRE_OF_SCHEMA[version])
 
 
 _ACTIVE_KEYS: Final = ("schema_version", "mode", "surfaces", "provider")
