@@ -9,22 +9,18 @@ import hmac
 import json
 import os
 import secrets
-import stat
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from kexpr.errors import TelemetryRefused
+from kexpr.file_system import REAL, FileSystem
+from kexpr.private_files import PrivateDirectory, coded, write_all
 from kexpr.telemetry.record import OutcomeRecord, SinkName, TelemetryRecord, event_of
 
 __all__ = ["AUDIT_SCHEMA_VERSION", "AuditMirror"]
 
 AUDIT_SCHEMA_VERSION: Final = 1
-
-_DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_FILE_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-"""`O_NONBLOCK` so that a FIFO in the file's place is an error and not a wait."""
 
 
 class AuditMirror:
@@ -35,23 +31,20 @@ class AuditMirror:
 
     name: Final = SinkName.AUDIT
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *, files: FileSystem = REAL) -> None:
+        self._path = directory
+        self._files = files
         self._key = secrets.token_bytes(32)
         self._torn = False
 
     def emit(self, record: TelemetryRecord) -> None:
-        """Append one row; raises `TelemetryRefused`, without content, when it cannot."""
+        """Append one row. Raises `LedgerFailed` where the place is not private or cannot be written, and
+        `TelemetryRefused` for a record outside the closed sets; neither has content.
+        """
         if not isinstance(record, OutcomeRecord):
             return
         moment = datetime.fromtimestamp(record.at_utc_s, UTC)
-        line = self._line(record, moment)
-        try:
-            self._append(f"audit-{moment:%Y-%m}.jsonl", line)
-            return
-        except OSError:
-            pass
-        raise TelemetryRefused
+        self._append(f"audit-{moment:%Y-%m}.jsonl", self._line(record, moment))
 
     def _line(self, record: OutcomeRecord, moment: datetime) -> bytes:
         codes = event_of(record)
@@ -73,35 +66,22 @@ class AuditMirror:
             return ""
         return hmac.new(self._key, attempt_id.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:32]
 
+    @coded
     def _append(self, name: str, line: bytes) -> None:
+        """Opened anew for each row: a file that was moved, or is no longer private, is not written."""
+        directory = PrivateDirectory.open(self._path, files=self._files)
         try:
-            os.mkdir(self._directory, 0o700)  # noqa: PTH102 - the mode must hold whatever Path does with parents
-        except FileExistsError:
-            pass
-        directory = os.open(self._directory, _DIRECTORY_FLAGS)
-        try:
-            _check(os.fstat(directory), stat.S_ISDIR, 0o700)
-            file = os.open(name, _FILE_FLAGS, 0o600, dir_fd=directory)
+            fd = directory.open_file(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
             try:
-                status = os.fstat(file)
-                _check(status, stat.S_ISREG, 0o600)
-                if status.st_nlink != 1:
-                    raise TelemetryRefused
-                self._write(file, line)
+                self._write(fd, line)
             finally:
-                os.close(file)
+                self._files.close(fd)
         finally:
-            os.close(directory)
+            directory.close()
 
-    def _write(self, file: int, line: bytes) -> None:
-        """One write. After a torn one the next row starts on a line of its own."""
+    def _write(self, fd: int, line: bytes) -> None:
+        """One write, never fsynced. After a torn one the next row starts on a line of its own."""
         data = b"\n" + line if self._torn else line
         self._torn = True
-        if os.write(file, data) != len(data):
-            raise TelemetryRefused
+        write_all(self._files, fd, data)
         self._torn = False
-
-
-def _check(status: os.stat_result, is_kind: Callable[[int], bool], mode: int) -> None:
-    if not is_kind(status.st_mode) or status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) != mode:
-        raise TelemetryRefused

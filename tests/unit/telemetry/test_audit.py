@@ -10,7 +10,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from kexpr.codes import Invalid, Outcome
-from kexpr.errors import TelemetryRefused
+from kexpr.errors import LedgerFailed, StoreFault, TelemetryRefused
+from kexpr.file_system import RealFileSystem
 from kexpr.telemetry import AuditMirror, ConfigInvalid, PrometheusSink, Telemetry
 from tests.unit.telemetry.records import AT_UTC_S, REJECTED, STAMPED, FixedClock
 
@@ -73,6 +74,12 @@ def test_months_have_files_of_their_own(directory):
     assert sorted(path.name for path in directory.iterdir()) == [NAME, "audit-2026-10.jsonl"]
 
 
+def test_a_record_outside_the_closed_sets_is_no_row(directory):
+    with pytest.raises(TelemetryRefused):
+        AuditMirror(directory).emit(replace(STAMPED, contract_version="free text"))
+    assert not directory.exists()
+
+
 def test_an_invalid_configuration_is_no_row(directory):
     AuditMirror(directory).emit(ConfigInvalid(Invalid.UNKNOWN_KEY))
     assert not directory.exists()
@@ -125,8 +132,9 @@ def _file_as_directory(directory, outside):
     directory.touch()
 
 
-def _no_parent(directory, outside):
+def _unwritable_parent(directory, outside):
     directory.parent.rmdir()
+    directory.parent.touch()
 
 
 @pytest.mark.parametrize(
@@ -141,7 +149,7 @@ def _no_parent(directory, outside):
         _fifo,
         _directory_as_file,
         _file_as_directory,
-        _no_parent,
+        _unwritable_parent,
     ],
 )
 def test_nothing_is_written_where_it_is_not_private(tmp_path, attack):
@@ -149,9 +157,9 @@ def test_nothing_is_written_where_it_is_not_private(tmp_path, attack):
     parent.mkdir()
     directory, outside = parent / "korean-expression-v1", tmp_path / "outside"
     attack(directory, outside)
-    with pytest.raises(TelemetryRefused) as refused:
+    with pytest.raises(LedgerFailed) as refused:
         AuditMirror(directory).emit(STAMPED)
-    assert str(refused.value) == "telemetry_refused"
+    assert str(refused.value) in tuple(StoreFault)
     assert refused.value.__context__ is None
     assert not outside.is_file() or outside.read_bytes() == b""
     assert not outside.is_dir() or list(outside.iterdir()) == []
@@ -160,17 +168,23 @@ def test_nothing_is_written_where_it_is_not_private(tmp_path, attack):
 def test_another_owner_is_refused(directory, monkeypatch):
     AuditMirror(directory).emit(STAMPED)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    with pytest.raises(TelemetryRefused):
+    with pytest.raises(LedgerFailed):
         AuditMirror(directory).emit(STAMPED)
     assert len(_rows(directory)) == 1
 
 
-def test_a_torn_row_costs_only_itself(directory, monkeypatch):
-    mirror, write = AuditMirror(directory), os.write
-    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:10]))
-    with pytest.raises(TelemetryRefused):
+class _TearsTheFirstRow(RealFileSystem):
+    torn = False
+
+    def write(self, fd: int, data: bytes, /) -> int:  # type: ignore[override]
+        tear, self.torn = not self.torn, True
+        return os.write(fd, data[:10] if tear else data)
+
+
+def test_a_torn_row_costs_only_itself(directory):
+    mirror = AuditMirror(directory, files=_TearsTheFirstRow())
+    with pytest.raises(LedgerFailed):
         mirror.emit(STAMPED)
-    monkeypatch.setattr(os, "write", write)
     mirror.emit(STAMPED)
     torn, whole = (directory / NAME).read_text().splitlines()
     assert len(torn) == 10
@@ -193,6 +207,6 @@ def test_no_descriptor_is_left_open(directory):
     for _ in range(5):
         mirror.emit(STAMPED)
     (directory / NAME).chmod(0o644)
-    with pytest.raises(TelemetryRefused):
+    with pytest.raises(LedgerFailed):
         mirror.emit(STAMPED)
     assert len(list(Path("/proc/self/fd").iterdir())) == before

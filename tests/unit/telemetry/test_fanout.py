@@ -127,12 +127,17 @@ def test_an_invalid_configuration_is_said_once():
     assert sink.records == [ConfigInvalid(Invalid.UNKNOWN_KEY)]
 
 
-def test_without_sinks_nothing_runs():
-    before = threading.active_count()
+def test_without_sinks_no_thread_starts(monkeypatch):
+    started: list[threading.Thread] = []
+
+    def start(self: threading.Thread) -> None:
+        started.append(self)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
     telemetry = Telemetry()
     telemetry.emit(REJECTED)
     assert telemetry.close()
-    assert threading.active_count() == before
+    assert started == []
 
 
 @pytest.mark.parametrize("profile", ["", "ab", "Physique", "민수", "a b c", "x" * 33, "abc\n"])
