@@ -31,7 +31,7 @@ class Contract(Protocol):
     def version(self) -> str: ...
 
     @property
-    def request_parameters(self) -> Mapping[str, object]:
+    def request_parameters(self) -> Mapping[str, int | float]:
         """Parameters of the request that are this contract's own."""
         ...
 
@@ -52,7 +52,7 @@ class OpenProse:
     """Open Korean prose on one of its two wires, judged by the guard."""
 
     wire: WireVersion
-    request_parameters: Mapping[str, object] = field(
+    request_parameters: Mapping[str, int | float] = field(
         default_factory=lambda: MappingProxyType({"max_completion_tokens": TOKEN_LIMITS.completion})
     )
 

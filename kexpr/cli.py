@@ -1,0 +1,105 @@
+"""`kexpr`: what an operator runs by hand. Local terminal only; nothing printed here is logged."""
+
+import argparse
+import sys
+import unicodedata
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+from kexpr import __version__
+from kexpr.codes import SlotKind, Surface
+from kexpr.exits import Exit
+from kexpr.guard import Decision, judge
+from kexpr.manifest import Placeholder, PlaceholderKind, Slot
+
+__all__ = ["main"]
+
+TOKEN: Final = "⟦p⟧"
+
+_SLOTS: Final = {
+    Surface.DAILY: (SlotKind.DAILY_STATUS,),
+    Surface.WEEKLY: (SlotKind.WEEKLY_INTERPRETATION, SlotKind.WEEKLY_RATIONALE),
+    Surface.ADAPTIVE_DUALCOACHTEST: (SlotKind.DUAL_JUDGMENT, SlotKind.DUAL_REASON),
+    Surface.ADAPTIVE_PHYSIQUE: (SlotKind.PHYSIQUE_NOTICE,),
+}
+_SENTENCE_STAND_IN: Final = "문장입니다."
+_NOUN_STAND_IN: Final = "유지 검토"
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse exits 2 on bad usage, which is our code for it too; one line, no echo of what was typed."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(Exit.USAGE, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point. Returns an exit code of `kexpr.exits`."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except Exception:  # noqa: BLE001 - a crash must not read as "not good", and its text may carry content
+        print("kexpr: internal error", file=sys.stderr)
+        return Exit.INTERNAL
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="kexpr", description="Tools around the kexpr library. Nothing is sent anywhere.")
+    parser.add_argument("--version", action="version", version=f"kexpr {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    check = commands.add_parser(
+        "check",
+        help="explain the guard's decision on one text",
+        description=f"Explain the guard's decision on one text typed by a person. Write {TOKEN} for the placeholder. "
+        "Exit 0: accepted, 1: refused, 2: usage.",
+    )
+    check.add_argument("text", metavar="TEXT", help=f'for example "오늘 이야기를 이어 볼게요. {TOKEN}"')
+    check.add_argument("--surface", required=True, choices=[str(surface) for surface in Surface])
+    check.add_argument("--slot", choices=[str(kind) for kind in SlotKind], help="default: the surface's first slot")
+    check.add_argument(
+        "--expansion", help=f"what a noun placeholder stands for (default: {_NOUN_STAND_IN}); decides the particle"
+    )
+    check.set_defaults(run=_check, usage_error=check.error)
+    return parser
+
+
+def _check(arguments: argparse.Namespace) -> Exit:
+    surface = Surface(arguments.surface)
+    kind = SlotKind(arguments.slot) if arguments.slot else _SLOTS[surface][0]
+    if kind not in _SLOTS[surface]:
+        arguments.usage_error(f"--slot of {surface} is one of: {', '.join(_SLOTS[surface])}")
+    noun = kind is SlotKind.DUAL_JUDGMENT
+    if arguments.expansion is not None and not noun:
+        arguments.usage_error(f"--expansion goes with --slot {SlotKind.DUAL_JUDGMENT}")
+    expansion = (arguments.expansion or _NOUN_STAND_IN) if noun else _SENTENCE_STAND_IN
+    if not unicodedata.is_normalized("NFC", expansion):
+        arguments.usage_error("--expansion must be NFC text")
+    placeholder = Placeholder(PlaceholderKind.NOUN if noun else PlaceholderKind.SENTENCE, expansion)
+    slot = Slot("typed", kind, (), (), (placeholder,), expansion)
+    text = arguments.text.encode("utf-8", "replace").decode("utf-8")
+    decision = judge(text, slot, (TOKEN,))
+    _explain(kind, text, decision)
+    return Exit.GOOD if decision.accepted else Exit.NOT_GOOD
+
+
+def _explain(kind: SlotKind, text: str, decision: Decision) -> None:
+    print("accepted" if decision.reason is None else decision.reason.value)
+    print(f"  slot   {kind}")
+    if decision.reason is None:
+        return
+    print(f"  layer  {decision.layer}")
+    if decision.span is not None:
+        start, end = decision.span
+        print(f"  span   {start}–{end}  {_visible(text[start:end])}")
+
+
+def _visible(text: str) -> str:
+    """Invisible and control characters as code points: the terminal must show what is there."""
+    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
