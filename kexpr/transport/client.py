@@ -8,6 +8,7 @@ from kexpr.codes import ProviderKind, Reason
 from kexpr.errors import Rejected
 from kexpr.transport.environment import check_environment, is_api_key
 from kexpr.transport.exchange import Exchange
+from kexpr.transport.quiet import silence
 from kexpr.transport.request import CompletionRequest
 from kexpr.transport.route import Route, Seam, route_through
 from kexpr.transport.tls import HOST, build_context
@@ -82,15 +83,16 @@ class ClientFactory:
     def warm(self) -> None:
         """Import the SDK, silence it and build the TLS context (0.3 to 0.5 s once); idempotent, from any thread.
 
-        Raises `Rejected(PROVIDER_ENVIRONMENT)`: the import and the context would obey a hostile environment.
+        Raises `Rejected`: `provider.environment` when the process environment is not clean (the import and the context
+        would obey it), `provider.client` when the SDK or the roots cannot be loaded.
         """
         self._warmed()
 
     def open(self, api_key: str, deadline: float) -> SealedClient:
         """A client for one request until `deadline` (`time.monotonic()` seconds). No I/O.
 
-        Raises `Rejected`: `provider.environment` when the process environment is not clean now, `provider.client` for a
-        key that cannot stand in a header.
+        Raises `Rejected`: as `warm`, with the environment as it is now; `provider.client` also for a key that cannot
+        stand in a header.
         """
         context = self._warmed()
         if not is_api_key(api_key):
@@ -100,24 +102,25 @@ class ClientFactory:
     def _warmed(self) -> ssl.SSLContext:
         check_environment(os.environ)
         with self._lock:
-            if self._context is None:
-                self._context = self._build()
-            _silence()
-            return self._context
+            result = self._context or self._build()
+            if isinstance(result, Reason):
+                raise Rejected(result)
+            self._context = result
+            silence()
+            return result
 
-    def _build(self) -> ssl.SSLContext:
-        from kexpr.transport import pinned  # noqa: F401 - loads the HTTP stack
-        from kexpr.transport.sdk import load_everything
+    def _build(self) -> ssl.SSLContext | Reason:
+        try:
+            from kexpr.transport import pinned  # noqa: F401 - loads the HTTP stack
+            from kexpr.transport.sdk import load_everything
 
-        _silence()
-        load_everything()
-        context = build_context(self._route.cafile)
-        # The first name given to TLS loads a codec.
-        context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=HOST)
+            silence()
+            load_everything()
+            context = build_context(self._route.cafile)
+            # The first name given to TLS loads a codec.
+            context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname=HOST)
+        except Rejected as rejected:
+            return rejected.reason
+        except Exception:  # noqa: BLE001 - whatever a package does while it loads
+            return Reason.PROVIDER_CLIENT
         return context
-
-
-def _silence() -> None:
-    from kexpr.transport.quiet import silence
-
-    silence()

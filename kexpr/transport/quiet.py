@@ -7,13 +7,14 @@ packages in the same process lose their logs too: that is the price.
 
 import logging
 import sys
+from types import ModuleType
 from typing import Final, cast
 
 __all__ = ["InertLogger", "silence"]
 
 _PACKAGES: Final = frozenset({"openai", "httpx", "httpcore", "httpx2", "httpcore2"})
 
-_scanned_modules = 0
+_seen: dict[str, ModuleType] = {}
 
 
 class InertLogger(logging.Logger):
@@ -33,15 +34,11 @@ class InertLogger(logging.Logger):
 
 
 def silence() -> None:
-    """Replace every module-level logger of the packages, in all modules loaded so far. Cheap when none came since."""
-    global _scanned_modules  # noqa: PLW0603 - what it counts is one a process as well
-    count = len(sys.modules)
-    if count == _scanned_modules:
-        return
+    """Replace every module-level logger of the packages, in all modules loaded so far; skips those it has seen."""
     for name, module in tuple(sys.modules.items()):
-        if name.partition(".")[0] in _PACKAGES and module is not None:
+        if name.partition(".")[0] in _PACKAGES and _seen.get(name) is not module:
             _silence_module(vars(module))
-    _scanned_modules = count
+            _seen[name] = module
 
 
 def _silence_module(namespace: dict[str, object]) -> None:
