@@ -191,8 +191,8 @@ def _segments(segments: object, slot_count: int) -> tuple[str, ...]:
     if type(segments) is not tuple or len(segments) != slot_count + 1:
         raise UnknownPresentation
     head, recommended, *rest = map(text, segments)
-    _, separator, body = head.partition("\n\n")
-    require(bool(separator) and body.startswith(TITLE) and body.endswith(f"\n{JUDGMENT_LABEL}"))
+    body = head.partition("\n\n")[2]
+    require(body.startswith(TITLE) and body.endswith(f"\n{JUDGMENT_LABEL}"))
     require(body.count(f"\n{JUDGMENT_LABEL}") == 1)
     require(recommended.startswith(RECOMMENDATION_BLOCK) and (REVIEW_BLOCK in recommended) == bool(rest))
     tail = recommended

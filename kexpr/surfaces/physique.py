@@ -103,8 +103,8 @@ def render_physique_source(
 
 def physique_card_presentation(review_decision_code: str, source: str) -> PhysiqueCardPresentationV1:
     """The presentation of the host's own card text: the notice goes right before its exact last line."""
-    lead, found, after = text(source).rpartition(STATUS)
-    require(bool(found) and not after)
+    lead = text(source).removesuffix(STATUS)
+    require(lead != source)
     segments = (f"{lead}{NOTICE_HEADING}\n\n", f"\n\n{STATUS}")
     return PhysiqueCardPresentationV1(SCHEMA_VERSION, review_decision_code, segments, NOTICE.join(segments))
 
@@ -136,9 +136,7 @@ def _segments(segments: object, decision: str) -> tuple[str, str]:
     require(after == f"\n\n{STATUS}")
     lead = before.removesuffix(f"\n{NOTICE_HEADING}\n\n")
     require(lead != before)
-    _, separator, body = lead.partition("\n\n")
-    require(bool(separator))
-    rows = body.rstrip("\n").split("\n")
+    rows = lead.partition("\n\n")[2].rstrip("\n").split("\n")
     require(len(rows) >= 3 and DAY_MARK in rows[0] and rows[1] == f"{DECISION_LABEL}{decision}")
     require(rows[2].startswith(BASIS_LABEL) and all(row.startswith(OPTIONAL_LABELS) for row in rows[3:]))
     return before, after

@@ -43,6 +43,18 @@ def test_every_answer_reads_back_and_composes(wire: WireVersion, surface: Surfac
             assert 0 < len(text.text) - len(slot.tokens[0]) <= slot.limit
 
 
+@pytest.mark.filterwarnings("ignore:open_binary is deprecated:DeprecationWarning")
+@ALL_SURFACES
+def test_every_answer_of_wire_2_is_within_the_completion_budget(surface: Surface) -> None:
+    import bpe_openai  # type: ignore[import-untyped]
+
+    encoding = bpe_openai.get_encoding("o200k_base")
+    for ordinal in range(60):
+        issued = issued_for(WireVersion.KEXP_2, presentation_segments_v1(synthetic(surface, ordinal)), ordinal)
+        content = json.dumps(answer(json.loads(issued.content)), ensure_ascii=False, separators=(",", ":"))
+        assert len(encoding.encode(content)) <= 160
+
+
 @BOTH_WIRES
 @ALL_SURFACES
 def test_the_whole_body_gives_the_same_compact_content(wire: WireVersion, surface: Surface) -> None:

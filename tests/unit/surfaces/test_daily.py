@@ -81,6 +81,8 @@ def test_a_host_may_give_the_code_as_its_stored_value() -> None:
         replace(COMPLETE, branch="Complete"),
         replace(COMPLETE, branch="unknown"),
         replace(COMPLETE, finalized_event_id=""),
+        replace(COMPLETE, finalized_event_id="e" * 4097),
+        replace(COMPLETE, facts=list(FACTS)),  # type: ignore[arg-type]
         replace(COMPLETE, facts=FACTS[:6]),
         replace(COMPLETE, facts=(*FACTS, "하나 더")),
         replace(COMPLETE, facts=("", *FACTS[1:])),

@@ -105,6 +105,11 @@ def test_five_reasons_are_not_a_card() -> None:
         card(DualDecision.HOLD, tuple(DualReason)[:5])
 
 
+def test_one_reason_twice_is_not_a_card() -> None:
+    with pytest.raises(UnknownPresentation):
+        card(DualDecision.HOLD, (DualReason.SLEEP_NOTE, DualReason.SLEEP_NOTE))
+
+
 def test_tables_are_complete_and_their_texts_distinct() -> None:
     assert set(DECISIONS) == set(DualDecision)
     assert set(REASONS) == set(DualReason)
@@ -136,6 +141,9 @@ def test_decision_nouns_end_in_every_way_a_particle_cares_about() -> None:
         replace(CARD, reason_codes=()),
         replace(CARD, frozen_segments=CARD.frozen_segments[:3]),
         replace(CARD, frozen_segments=(*CARD.frozen_segments, "끝")),
+        replace(CARD, frozen_segments=(HEAD, RECOMMENDED, BETWEEN, BETWEEN, TAIL)),
+        replace(CARD, frozen_segments=[*CARD.frozen_segments]),  # type: ignore[arg-type]
+        replace(CARD, reason_codes=[*CARD.reason_codes]),  # type: ignore[arg-type]
         replace(CARD, canonical_payload=GOLDEN[1:]),
         replace(BARE, decision_code=DualDecision.MAINTAIN),
     ],
@@ -156,6 +164,7 @@ def test_anything_else_is_unknown(presentation: DualCoachCardPresentationV1) -> 
         (HEAD.replace("\n\n현재", "\n\n현재 판단: 유지\n현재"), RECOMMENDED, BETWEEN, TAIL),
         (HEAD, RECOMMENDED.replace("권장안", "권고안"), BETWEEN, TAIL),
         (HEAD, RECOMMENDED.replace("검토 필요", "검토"), BETWEEN, TAIL),
+        (HEAD, RECOMMENDED + "먼저 ", BETWEEN, TAIL),
         (HEAD, RECOMMENDED, " 그리고 ", TAIL),
         (HEAD, RECOMMENDED, BETWEEN, TAIL.replace("상세 근거", "상세")),
         (HEAD, RECOMMENDED, BETWEEN, TAIL.replace("아직 전달되지 않았습니다", "전달되었습니다")),

@@ -92,6 +92,7 @@ def test_tables_are_complete_and_their_texts_distinct() -> None:
         replace(CARD, review_decision_code="unknown"),
         replace(CARD, review_decision_code=PhysiqueReviewDecision.INCREASE),
         replace(CARD, frozen_segments=(BEFORE,)),
+        replace(CARD, frozen_segments=[BEFORE, AFTER]),  # type: ignore[arg-type]
         replace(CARD, frozen_segments=(BEFORE, "", AFTER)),
         replace(CARD, canonical_payload=SOURCE),
         replace(CARD, canonical_payload=GOLDEN + " "),
@@ -109,6 +110,10 @@ def test_anything_else_is_unknown(presentation: PhysiqueCardPresentationV1) -> N
         (BEFORE, AFTER + "."),
         (BEFORE, AFTER.replace("승인 전", "승인 후")),
         (BEFORE.replace("검토 안내", "안내"), AFTER),
+        (BEFORE.replace("검토 안내\n\n", ""), AFTER),
+        ("[연습] 카드\n\n가상고객 · D+12\n\n검토 안내\n\n", AFTER),
+        ("[연습] 카드\n\n가상고객 · D+12\n결정: 현재 목표 유지\n\n검토 안내\n\n", AFTER),
+        ("검토 안내\n\n", AFTER),
         (BEFORE.replace("[연습] 카드\n\n", ""), AFTER),
         (BEFORE.replace("D+12", "12일"), AFTER),
         (BEFORE.replace("결정: 현재 목표 유지\n", ""), AFTER),
