@@ -1,7 +1,7 @@
 """The budget check: can an answer of each shape fit, before a call is spent? (harness spec, "budget check")
 
 Theory of operation. A request and its answers are built through the real wire for every surface and number of slots,
-under 256 fixed nonces, since the same alias costs more or fewer tokens from one attempt to the next, and counted with the
+under 256 fixed nonces, since an alias costs more or fewer tokens from one attempt to the next, and counted with the
 model's own tokenizer. What must fit is the dearest of them; the least possible answer is the cheapest. The table is
 pinned in `data/budget.json`, so that `proof` need not load a tokenizer; `budget` and a test count again.
 
@@ -14,6 +14,7 @@ wire fit to use.
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -189,9 +190,12 @@ def _row(wire: WireVersion, surface: Surface, kinds: tuple[SlotKind, ...]) -> Ro
 
 @cache
 def _tokenizer() -> Callable[[str], int]:
-    import bpe_openai  # type: ignore[import-untyped]
+    """Counts tokens of the model's encoding. The package reads its own data through a deprecated call: not our news."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import bpe_openai  # type: ignore[import-untyped]
 
-    encoding = bpe_openai.get_encoding("o200k_base")
+        encoding = bpe_openai.get_encoding("o200k_base")
     return lambda text: len(encoding.encode(text))
 
 
