@@ -143,10 +143,9 @@ def _read_slot_1(slot: IssuedSlot, answered: object) -> SlotText:
     _exact_string(fields["slot"], slot.alias, Reason.RESPONSE_ALIAS)
     for name, expected in (("semantic", slot.semantic), ("actions", slot.actions), ("placeholders", slot.tokens)):
         echoed = _exact_list(fields[name])
-        if any(type(item) is not str for item in echoed):
-            raise Rejected(Reason.RESPONSE_TYPE)
-        if tuple(echoed) != expected:
-            raise Rejected(Reason.RESPONSE_ALIAS)
+        if echoed != list(expected):
+            is_text = all(type(item) is str for item in echoed)
+            raise Rejected(Reason.RESPONSE_ALIAS if is_text else Reason.RESPONSE_TYPE)
     return SlotText(_string(fields["generated_ko"]), slot.tokens)
 
 

@@ -1,9 +1,8 @@
 """JSON as the contract takes it (section 4): anything doubtful is refused with a code, nothing is repaired.
 
 Theory of operation. The standard library's decoder does the parsing, since it shows every key of an object to a hook
-and so can refuse duplicates. What it would let through is refused around it: size, byte order mark and encoding first,
-on bytes; then every backslash escape and the nesting depth, on text, so that neither the C scanner's lone surrogates
-nor the pure-Python scanner's loose `\\u` nor a deep recursion is ever reached; numbers and duplicate keys in hooks. The
+and so can refuse duplicates. What it would let through is refused around it: size, byte order mark and encoding first;
+then every escape of a code unit, and the nesting depth, so that neither the C scanner's lone surrogates nor the pure-Python scanner's loose `\\u` nor a deep recursion is ever reached; numbers and duplicate keys in hooks. The
 decoder's own exceptions hold the whole document, so `Rejected` is raised outside their handler.
 """
 
@@ -29,17 +28,16 @@ _ESCAPE: Final = re.compile(
     r"""\\(?:["\\/bfnrt]|u(?:(?![dD][89a-fA-F])[0-9a-fA-F]{4}|[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))"""
 )
 _SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_NOT_A_BRACKET: Final = re.compile(r"[^\[\]{}]+")
-_STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NEITHER_QUOTE_NOR_BRACKET: Final = bytes(set(range(256)) - {ord('"'), *_STEP})
 
 
 def loads(data: bytes, max_bytes: int = MAX_ANSWER_BYTES, max_depth: int = MAX_DEPTH) -> object:
     """The one JSON value in `data`; raises `Rejected` with a `json.*` reason."""
     text = _decode(data, max_bytes)
-    if "\\" in text:
-        _check_escapes(text)
-    _check_depth(text, max_depth)
+    if "\\u" in text:
+        _check_unicode_escapes(text)
+    _check_depth(data, max_depth)
     value: object = None
     try:
         value = _DECODER.decode(text)
@@ -63,17 +61,19 @@ def _decode(data: bytes, max_bytes: int) -> str:
     raise Rejected(Reason.JSON_ENCODING)
 
 
-def _check_escapes(text: str) -> None:
+def _check_unicode_escapes(text: str) -> None:
     rest = _ESCAPE.sub(" ", text)
     if "\\" in rest:
         raise Rejected(Reason.JSON_SURROGATE if _SURROGATE_ESCAPE.search(rest) else Reason.JSON_SYNTAX)
 
 
-def _check_depth(text: str, max_depth: int) -> None:
-    if text.count("[") + text.count("{") <= max_depth:
+def _check_depth(data: bytes, max_depth: int) -> None:
+    """Counts brackets outside strings; up to the first syntax error this sees strings where the decoder does."""
+    if data.count(b"[") + data.count(b"{") <= max_depth:
         return
+    quotes_and_brackets = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NEITHER_QUOTE_NOR_BRACKET)
     depth = 0
-    for bracket in _NOT_A_BRACKET.sub("", _STRING.sub("", text)):
+    for bracket in b"".join(quotes_and_brackets.split(b'"')[::2]):
         depth += _STEP[bracket]
         if depth > max_depth:
             raise Rejected(Reason.JSON_DEPTH)
