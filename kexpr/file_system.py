@@ -52,26 +52,40 @@ class FileSystem(Protocol):
 class RealFileSystem:
     """The machine's own."""
 
-    open = staticmethod(os.open)
-    mkdir = staticmethod(os.mkdir)
-    fstat = staticmethod(os.fstat)
-    pread = staticmethod(os.pread)
-    write = staticmethod(os.write)
-    fsync = staticmethod(os.fsync)
-    ftruncate = staticmethod(os.ftruncate)
-    flock = staticmethod(fcntl.flock)
-    close = staticmethod(os.close)
+    def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
+        return os.open(path, flags, mode, dir_fd=dir_fd)
 
-    @staticmethod
-    def listdir(fd: int) -> list[str]:
-        return os.listdir(fd)
+    def mkdir(self, path: str, mode: int, /) -> None:
+        os.mkdir(path, mode)  # noqa: PTH102 - the seam mirrors os
 
-    @staticmethod
-    def stat(path: str, *, dir_fd: int | None = None, follow_symlinks: bool = False) -> os.stat_result:
+    def stat(self, path: str, *, dir_fd: int | None = None, follow_symlinks: bool = False) -> FileStatus:
         return os.stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
 
-    @staticmethod
-    def mount_type(fd: int) -> str:
+    def fstat(self, fd: int, /) -> FileStatus:
+        return os.fstat(fd)
+
+    def listdir(self, fd: int, /) -> list[str]:
+        return os.listdir(fd)
+
+    def pread(self, fd: int, length: int, offset: int, /) -> bytes:
+        return os.pread(fd, length, offset)
+
+    def write(self, fd: int, data: bytes, /) -> int:
+        return os.write(fd, data)
+
+    def fsync(self, fd: int, /) -> None:
+        os.fsync(fd)
+
+    def ftruncate(self, fd: int, length: int, /) -> None:
+        os.ftruncate(fd, length)
+
+    def flock(self, fd: int, operation: int, /) -> None:
+        fcntl.flock(fd, operation)
+
+    def close(self, fd: int, /) -> None:
+        os.close(fd)
+
+    def mount_type(self, fd: int, /) -> str:
         """By mount id, which unlike the device number is exact on btrfs and for bind mounts."""
         about = Path(f"/proc/self/fdinfo/{fd}").read_text("ascii")
         mount_id = next((line.split()[1] for line in about.splitlines() if line.startswith("mnt_id:")), "")

@@ -69,8 +69,8 @@ class DirectoryLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold both. Raises `LedgerFailed`: `USED_AFTER_FORK`, `LOCK_ORDER` (this thread has it), `LOCKED_OUT`, or
-        `HEAD_MISMATCH` when the lock file or the directory is no longer the one that was opened.
+        """Hold both. Raises `LedgerFailed`: `USED_AFTER_FORK`, `LOCK_ORDER` (this thread has it), `LOCKED_OUT`,
+        `CLOSED`, or `HEAD_MISMATCH` when the lock file or the directory is no longer the one that was opened.
         """
         with self.excluded():
             self._lock_file()
@@ -89,6 +89,8 @@ class DirectoryLock:
             raise LedgerFailed(StoreFault.USED_AFTER_FORK)
         self._mutex.acquire(self._wait_seconds)
         try:
+            if self._fd < 0:
+                raise LedgerFailed(StoreFault.CLOSED)
             yield
         finally:
             self._mutex.release()
@@ -110,4 +112,6 @@ class DirectoryLock:
         return True
 
     def close(self) -> None:
+        """Called within `excluded`, so that no waiting thread finds another file under the old descriptor."""
         self._directory.files.close(self._fd)
+        self._fd = -1

@@ -74,11 +74,11 @@ class RecordingFileSystem(RealFileSystem):
     def __init__(self) -> None:
         self.calls: list[str] = []
 
-    def write(self, fd: int, data: bytes) -> int:  # type: ignore[override]
+    def write(self, fd: int, data: bytes, /) -> int:
         self.calls.append("write")
         return os.write(fd, data)
 
-    def fsync(self, fd: int) -> None:  # type: ignore[override]
+    def fsync(self, fd: int, /) -> None:
         kind = "directory" if Path(f"/proc/self/fd/{fd}").is_dir() else "file"
         self.calls.append(f"fsync {kind}")
         os.fsync(fd)
