@@ -25,6 +25,7 @@ from typing import Final
 
 from kexpr.codes import SlotKind, Surface, WireVersion
 from kexpr.manifest import Manifest, Placeholder, PlaceholderKind, Slot
+from kexpr.transport.request import CompletionRequest
 from kexpr.wire.contract import OPEN_PROSE, TOKEN_LIMITS
 from kexpr.wire.instructions import instructions, instructions_digest
 from kexpr.wire.kexp_wire import Issued, IssuedSlot, issue
@@ -209,20 +210,9 @@ def _issued(manifest: Manifest, wire: WireVersion, draw: int) -> Issued:
 
 
 def _body_bytes(issued: Issued) -> int:
-    """The whole HTTP body at its largest: every character outside ASCII escaped."""
     contract = OPEN_PROSE[issued.wire]
-    body = {
-        "messages": [
-            {"role": "system", "content": contract.instructions},
-            {"role": "user", "content": issued.content},
-        ],
-        "model": "gpt-4.1-mini",
-        "n": 1,
-        "response_format": {"type": "json_object"},
-        "store": False,
-        **contract.request_parameters,
-    }
-    return len(json.dumps(body))
+    request = CompletionRequest(contract.instructions, issued.content, contract.request_parameters)
+    return len(_compact(request.arguments()).encode())
 
 
 def _least_text(issued: Issued) -> tuple[str, ...]:
@@ -272,8 +262,8 @@ _ANSWERS: Final[Mapping[WireVersion, Callable[[Issued, tuple[str, ...]], str]]] 
 )
 
 
-def _compact(answer: Mapping[str, object]) -> str:
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+def _compact(value: Mapping[str, object]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ def read_completion(body: bytes, limits: TokenLimits) -> str:
     completion = _object(loads(body, MAX_COMPLETION_BYTES))
     choice = _only_choice(completion)
     message = _object(choice.get("message"))
+    if message.get("role") != "assistant":
+        raise Rejected(Reason.COMPLETION_MALFORMED)
     _no_refusal(message)
     _no_tool_call(message)
     if choice.get("finish_reason") != "stop":

@@ -2,7 +2,8 @@
 
 Theory of operation. The standard library's decoder does the parsing, since it shows every key of an object to a hook
 and so can refuse duplicates. What it would let through is refused around it: size, byte order mark and encoding first;
-then every escape of a code unit, and the nesting depth, so that neither the C scanner's lone surrogates nor the pure-Python scanner's loose `\\u` nor a deep recursion is ever reached; numbers and duplicate keys in hooks. The
+then every escape of a code unit, and the nesting depth, so that neither the C scanner's lone surrogates nor the
+pure-Python scanner's loose `\\u` nor a deep recursion is ever reached; numbers and duplicate keys in hooks. The
 decoder's own exceptions hold the whole document, so `Rejected` is raised outside their handler.
 """
 

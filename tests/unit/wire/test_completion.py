@@ -48,7 +48,7 @@ def test_a_plain_completion_gives_its_content():
 def test_what_carries_nothing_may_be_there_or_not():
     assert read_completion(message(tool_calls=[], function_call=None, audio=None), LIMITS) == CONTENT
     least = {
-        "choices": [{"message": {"content": CONTENT}, "finish_reason": "stop"}],
+        "choices": [{"message": {"role": "assistant", "content": CONTENT}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 600, "completion_tokens": 160, "total_tokens": 760},
     }
     assert read_completion(encode(least), LIMITS) == CONTENT
@@ -66,6 +66,8 @@ REFUSED: list[tuple[str, bytes, Reason]] = [
     ("choice null", change(lambda b: b.update(choices=[None])), Reason.COMPLETION_MALFORMED),
     ("no message", choice(message=None), Reason.COMPLETION_MALFORMED),
     ("message text", choice(message=CONTENT), Reason.COMPLETION_MALFORMED),
+    ("wrong role", message(role="user"), Reason.COMPLETION_MALFORMED),
+    ("no role", change(lambda b: b["choices"][0]["message"].pop("role")), Reason.COMPLETION_MALFORMED),
     ("length", choice(finish_reason="length"), Reason.COMPLETION_FINISH_REASON),
     ("content filter", choice(finish_reason="content_filter"), Reason.COMPLETION_FINISH_REASON),
     ("no finish reason", choice(finish_reason=None), Reason.COMPLETION_FINISH_REASON),
