@@ -1,0 +1,349 @@
+"""The rows of the evidence ledger: closed codes, integers, dates and digests, and nothing else.
+
+Each row type is a frozen record. Every field name has one decoder, whatever the row, so that a value is checked alike
+when it is written and when it is read again. `decode(encode(row)) == row`.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
+
+from harness.candidate import UNKNOWN_COMMIT, Candidate, Pin
+from harness.profiles import PAIRS, PATHS, Pair, PathKind, Profile
+from kexpr.codes import NOT_ATTEMPTED, Mode, Outcome, ProviderKind, Reason, Surface, WireVersion, outcome_of
+from kexpr.errors import LedgerFailed, StoreFault
+from kexpr.ledger.protocol import Record
+
+__all__ = [
+    "EVIDENCE_SCHEMA_VERSION",
+    "EndReason",
+    "EndRow",
+    "EvidenceRow",
+    "IntentRow",
+    "OutcomeRow",
+    "PinRow",
+    "RunKind",
+    "RunRow",
+    "Slot",
+    "Traffic",
+    "decode",
+    "encode",
+]
+
+EVIDENCE_SCHEMA_VERSION: Final = 1
+
+_NO_DATE: Final = "-"
+
+
+class RunKind(StrEnum):
+    PROOF = "proof"
+    OBSERVATION = "observation"
+
+
+class Traffic(StrEnum):
+    SYNTHETIC = "synthetic"
+
+
+class EndReason(StrEnum):
+    """Why a candidate ended."""
+
+    CALL_FAILED = "call_failed"
+    CALL_ORPHANED = "call_orphaned"
+    CALL_EXTRA = "call_extra"
+    WINDOW_ELAPSED = "window_elapsed"
+    PIN_CHANGED = "pin_changed"
+    OPERATOR = "operator"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One call that may be made once: its key is unique in the evidence and durable before any request.
+
+    `date` is the UTC day (`YYYY-MM-DD`) of an observation and `-` in a proof; `ordinal` names the synthetic manifest.
+    """
+
+    kind: RunKind
+    pair: Pair
+    path: PathKind
+    ordinal: int
+    date: str = _NO_DATE
+
+    def key(self, candidate_id: str) -> str:
+        return f"{candidate_id}/{self.kind}/{self.pair}/{self.date}/{self.ordinal}"
+
+
+@dataclass(frozen=True, slots=True)
+class PinRow:
+    """First row of each candidate: what counts as passing is fixed before the first call."""
+
+    candidate: str
+    restart: int
+    pin_digest: str
+    pin: Pin
+
+    @classmethod
+    def of(cls, candidate: Candidate, pin: Pin) -> "PinRow":
+        return cls(candidate.id, candidate.restart, candidate.pin_digest, pin)
+
+    def is_consistent(self) -> bool:
+        return self.pin_digest == self.pin.digest and self.candidate == Candidate(self.pin_digest, self.restart).id
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run starts, or goes on after a crash between two calls (`resumed`). `surfaces` are its pairs, in order."""
+
+    candidate: str
+    run: int
+    resumed: bool
+    run_kind: RunKind
+    provider: ProviderKind
+    traffic: Traffic
+    mode: Mode
+    surfaces: tuple[Pair, ...]
+
+    def is_consistent(self) -> bool:
+        ordered = tuple(pair for pair in PAIRS if pair in self.surfaces)
+        return bool(self.surfaces) and self.surfaces == ordered and self.mode is not Mode.DISABLED
+
+
+@dataclass(frozen=True, slots=True)
+class IntentRow:
+    """A call is about to be made. It is never made again, whatever becomes of it."""
+
+    candidate: str
+    run: int
+    slot: str
+    run_kind: RunKind
+    profile: Profile
+    surface: Surface
+    path: PathKind
+    ordinal: int
+    date: str
+    provider: ProviderKind
+    traffic: Traffic
+    mode: Mode
+
+    @classmethod
+    def of(cls, run: RunRow, slot: Slot) -> "IntentRow":
+        return cls(
+            candidate=run.candidate,
+            run=run.run,
+            slot=slot.key(run.candidate),
+            run_kind=slot.kind,
+            profile=slot.pair.profile,
+            surface=slot.pair.surface,
+            path=slot.path,
+            ordinal=slot.ordinal,
+            date=slot.date,
+            provider=run.provider,
+            traffic=run.traffic,
+            mode=run.mode,
+        )
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.profile, self.surface)
+
+    @property
+    def call(self) -> Slot:
+        return Slot(self.run_kind, self.pair, self.path, self.ordinal, self.date)
+
+    def is_consistent(self) -> bool:
+        dated = self.date != _NO_DATE
+        return (
+            self.pair in PAIRS
+            and self.path in PATHS[self.surface]
+            and dated == (self.run_kind is RunKind.OBSERVATION)
+            and self.slot == self.call.key(self.candidate)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeRow:
+    """How the call of an intent ended, how long it took and whether a request was sent (0 or 1)."""
+
+    candidate: str
+    run: int
+    slot: str
+    outcome: Outcome
+    reason: Reason | None
+    duration_ms: int
+    requests: int
+
+    def is_consistent(self) -> bool:
+        refused = self.outcome in NOT_ATTEMPTED
+        return self.requests <= (0 if refused else 1) and (
+            self.reason is None or outcome_of(self.reason) is self.outcome
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EndRow:
+    """The candidate takes no further call."""
+
+    candidate: str
+    end_reason: EndReason
+
+    def is_consistent(self) -> bool:
+        return True
+
+
+EvidenceRow = PinRow | RunRow | IntentRow | OutcomeRow | EndRow
+
+_TYPES: Final[Mapping[str, type[EvidenceRow]]] = MappingProxyType(
+    {"pin": PinRow, "run": RunRow, "intent": IntentRow, "outcome": OutcomeRow, "end": EndRow}
+)
+_NAMES: Final = {cls: name for name, cls in _TYPES.items()}
+
+Decoder = Callable[[Any], Any]
+T = TypeVar("T")
+
+
+class _Malformed(Exception):
+    """A value outside its closed set."""
+
+
+def _code(codes: type[StrEnum]) -> Decoder:
+    members = {str(code): code for code in codes}
+
+    def decoder(value: Any) -> StrEnum:
+        if type(value) is not str or value not in members:
+            raise _Malformed
+        return members[value]
+
+    return decoder
+
+
+def _text(pattern: str) -> Decoder:
+    matches = re.compile(pattern, re.ASCII).fullmatch
+
+    def decoder(value: Any) -> str:
+        if type(value) is not str or not matches(value):
+            raise _Malformed
+        return value
+
+    return decoder
+
+
+def _integer(minimum: int, maximum: int) -> Decoder:
+    def decoder(value: Any) -> int:
+        if type(value) is not int or not minimum <= value <= maximum:
+            raise _Malformed
+        return value
+
+    return decoder
+
+
+def _boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise _Malformed
+    return value
+
+
+def _optional(decoder: Decoder) -> Decoder:
+    return lambda value: None if value is None else decoder(value)
+
+
+_PAIR_OF: Final = {str(pair): pair for pair in PAIRS}
+
+
+def _pairs(value: Any) -> tuple[Pair, ...]:
+    if type(value) is not list or any(type(item) is not str or item not in _PAIR_OF for item in value):
+        raise _Malformed
+    return tuple(_PAIR_OF[item] for item in value)
+
+
+def _record_of(cls: type[T], value: Any) -> T:
+    names = _FIELDS[cls]
+    if type(value) is not dict or value.keys() != names.keys():
+        raise _Malformed
+    return cls(**{name: decoder(value[name]) for name, decoder in names.items()})
+
+
+_COUNT_MAX: Final = 10**9
+_DIGEST: Final = _text("[0-9a-f]{64}")
+_CANDIDATE: Final = "[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})"
+_DATE: Final = r"-|20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+
+_DECODERS: Final[Mapping[str, Decoder]] = {
+    "candidate": _text(_CANDIDATE),
+    "commit": _text(f"[0-9a-f]{{40}}|{UNKNOWN_COMMIT}"),
+    "config_schema_version": _integer(1, 2),
+    "date": _text(_DATE),
+    "dirty": _boolean,
+    "duration_ms": _integer(0, _COUNT_MAX),
+    "end_reason": _code(EndReason),
+    "generator_digest": _DIGEST,
+    "generator_seed": _integer(0, 2**63 - 1),
+    "generator_version": _text("[a-z0-9][a-z0-9.-]{0,31}"),
+    "instructions_digest": _DIGEST,
+    "lexicon_digest": _DIGEST,
+    "mode": _code(Mode),
+    "model": _text("[a-z0-9][a-z0-9.-]{0,31}"),
+    "ordinal": _integer(0, _COUNT_MAX),
+    "outcome": _code(Outcome),
+    "package_version": _text("[0-9][0-9a-z.+-]{0,31}"),
+    "path": _code(PathKind),
+    "pin": lambda value: _record_of(Pin, value),
+    "pin_digest": _DIGEST,
+    "policy_digest": _DIGEST,
+    "profile": _code(Profile),
+    "provider": _code(ProviderKind),
+    "provider_digest": _DIGEST,
+    "reason": _optional(_code(Reason)),
+    "requests": _integer(0, 1),
+    "restart": _integer(0, 999_999),
+    "resumed": _boolean,
+    "run": _integer(1, _COUNT_MAX),
+    "run_kind": _code(RunKind),
+    "slot": _text(_CANDIDATE + "/[a-z]+/[a-z-]+/[a-z_]+/(?:" + _DATE + ")/(?:0|[1-9][0-9]*)"),
+    "surface": _code(Surface),
+    "surfaces": _pairs,
+    "traffic": _code(Traffic),
+    "wire_version": _code(WireVersion),
+}
+
+_FIELDS: Final[Mapping[type[Any], Mapping[str, Decoder]]] = {
+    cls: {item.name: _DECODERS[item.name] for item in fields(cls)} for cls in (*_TYPES.values(), Pin)
+}
+
+
+def encode(row: EvidenceRow) -> Record:
+    """The record of a row, checked as a reader will check it; raises `LedgerFailed(ILLEGAL_HISTORY)`."""
+    record = {"type": _NAMES[type(row)], "schema_version": EVIDENCE_SCHEMA_VERSION, **_plain_fields(row)}
+    if decode(record) != row:
+        raise LedgerFailed(StoreFault.ILLEGAL_HISTORY)
+    return record
+
+
+def decode(record: Record) -> EvidenceRow:
+    """The row of a record; raises `LedgerFailed(ILLEGAL_HISTORY)` unless every key, type and code is exactly right."""
+    values = dict(record)
+    name, version = values.pop("type", None), values.pop("schema_version", None)
+    row: EvidenceRow | None = None
+    if type(name) is str and name in _TYPES and type(version) is int and version == EVIDENCE_SCHEMA_VERSION:
+        try:
+            row = _record_of(_TYPES[name], values)
+        except _Malformed:
+            row = None
+    if row is None or not row.is_consistent():
+        raise LedgerFailed(StoreFault.ILLEGAL_HISTORY)
+    return row
+
+
+def _plain_fields(row: Any) -> dict[str, object]:
+    return {item.name: _plain(getattr(row, item.name)) for item in fields(row)}
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Pin):
+        return _plain_fields(value)
+    if isinstance(value, StrEnum):
+        return value.value
+    if isinstance(value, tuple):
+        return [str(cast(Pair, item)) for item in value]
+    return value

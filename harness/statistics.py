@@ -1,0 +1,48 @@
+"""How much clean calls prove, with the standard library alone. Pure; tested against known figures."""
+
+import math
+
+__all__ = ["clean_calls_for", "clopper_pearson_upper"]
+
+_HALVINGS = 100
+"""More than a double has bits: the bisection ends at neighbouring floats."""
+
+
+def clopper_pearson_upper(failures: int, calls: int, confidence: float = 0.95) -> float:
+    """The exact one-sided upper bound on the failure rate, 0 to 1, after `failures` in `calls` independent calls.
+
+    It is the rate at which so few failures still have probability `1 - confidence`; without calls it is 1. Raises
+    `ValueError` for counts or a confidence out of range.
+    """
+    if not 0 <= failures <= calls or not 0 < confidence < 1:
+        raise ValueError("0 <= failures <= calls and 0 < confidence < 1")
+    if failures == calls:
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _at_most(failures, calls, middle) > 1 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _at_most(failures: int, calls: int, rate: float) -> float:
+    """The probability of at most `failures` in `calls` at a failure `rate` strictly between 0 and 1."""
+    if not 0 < rate < 1:
+        return 1.0 if rate <= 0 else 0.0
+    failed, passed = math.log(rate), math.log1p(-rate)
+    whole = math.lgamma(calls + 1)
+    terms = (
+        whole - math.lgamma(count + 1) - math.lgamma(calls - count + 1) + count * failed + (calls - count) * passed
+        for count in range(failures + 1)
+    )
+    return math.fsum(math.exp(term) for term in terms)
+
+
+def clean_calls_for(bound: float, confidence: float = 0.95) -> int:
+    """How many calls without a failure bring the upper bound to `bound` (0 to 1, exclusive) or below."""
+    if not 0 < bound < 1 or not 0 < confidence < 1:
+        raise ValueError("0 < bound < 1 and 0 < confidence < 1")
+    return math.ceil(math.log1p(-confidence) / math.log1p(-bound))
