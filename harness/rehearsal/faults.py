@@ -63,7 +63,7 @@ _WIRE: Final[Mapping[str, Script]] = {
         lambda body: [wire.head(200, [JSON_TYPE, ("Content-Length", str(len(body)))]) + body[: len(body) // 2]]
     ),
     "truncated_at_end_of_stream": wire.framed(
-        lambda body: [wire.head(200, [JSON_TYPE, ("Connection", "close")]) + body, CUT]
+        lambda body: [wire.head(200, [JSON_TYPE, ("Connection", "close")]) + body[: len(body) // 2], CUT]
     ),
     "truncated_chunks": wire.framed(
         lambda body: [

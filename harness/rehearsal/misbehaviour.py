@@ -28,6 +28,8 @@ __all__ = [
 
 _Header = tuple[str, str]
 JSON_TYPE: Final[_Header] = ("Content-Type", "application/json")
+_CLOSE: Final[_Header] = ("Connection", "close")
+"""The server hangs up after a misbehaviour, and says so: a client must not try the connection again."""
 
 _GIANT_BYTES: Final = 1 << 30
 _CHUNK: Final = b"x" * 65_536
@@ -84,7 +86,7 @@ def status(code: int, *headers: _Header) -> Script:
     def script(call: Call) -> Iterator[Step]:
         message = f"refused: {(call.request_head + call.request_body).decode(errors='replace')}"
         body = json.dumps({"error": {"message": message, "type": "rehearsal", "param": None, "code": None}})
-        yield _reply(code, [JSON_TYPE, *headers], body.encode())
+        yield _reply(code, [JSON_TYPE, _CLOSE, *headers], body.encode())
 
     return script
 
@@ -98,7 +100,7 @@ def body_only(body: bytes | Callable[[bytes], bytes], *headers: _Header, code: i
 
     def script(call: Call) -> Iterator[Step]:
         changed = body(call.answer) if callable(body) else body
-        yield _reply(code, headers or [JSON_TYPE], changed)
+        yield _reply(code, [_CLOSE, *(headers or [JSON_TYPE])], changed)
 
     return script
 

@@ -138,6 +138,8 @@ class RehearsalServer:
         fault = self._begin_call()
         try:
             if fault.handshake is not None:
+                # Closing with the client's greeting unread would be a reset.
+                connection.recv(_HEAD_BYTES)
                 connection.sendall(fault.handshake)
                 return
             context = self._authority.server_context(fault.certificate)

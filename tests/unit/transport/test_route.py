@@ -105,7 +105,7 @@ def test_a_hung_name_server_costs_the_time_left_and_one_thread(monkeypatch):
     for _ in range(3):
         reason, seconds = reason_of_connecting(dial)
         assert reason is Reason.TIMEOUT_DEADLINE
-        assert LIMIT_S <= seconds < LIMIT_S + 0.2
+        assert LIMIT_S <= seconds < LIMIT_S + 1.0
     assert len(started) - before == 1
     release.set()
     for thread in started:
