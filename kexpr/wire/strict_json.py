@@ -43,7 +43,7 @@ def loads(data: bytes, max_bytes: int = MAX_ANSWER_BYTES, max_depth: int = MAX_D
     try:
         value = _DECODER.decode(text)
         parsed = True
-    except (ValueError, RecursionError):
+    except ValueError:
         parsed = False
     if not parsed:
         raise Rejected(Reason.JSON_SYNTAX)

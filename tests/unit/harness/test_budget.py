@@ -24,6 +24,7 @@ from harness.budget import (
 )
 from kexpr.codes import Surface, WireVersion
 from kexpr.manifest import Manifest
+from kexpr.wire.completion import TokenLimits
 from kexpr.wire.instructions import instructions_digest
 
 ONE, TWO = WireVersion.KEXP_1, WireVersion.KEXP_2
@@ -86,6 +87,12 @@ def test_each_limit_counts(field: str, value: int):
     assert not changed.feasible
     assert changed.possible is (field == "full_answer_tokens")
     assert not Budget(TWO, (ROW, changed)).feasible
+
+
+def test_the_total_counts_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budget, "TOKEN_LIMITS", TokenLimits(600, 160, 759))
+    assert not ROW.feasible
+    assert ROW.possible
 
 
 def test_time_is_a_warning_and_no_verdict():

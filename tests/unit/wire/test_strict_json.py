@@ -73,6 +73,8 @@ REFUSED: list[tuple[bytes, Reason]] = [
     (b'{"a":' * (MAX_DEPTH + 1) + b"1" + b"}" * (MAX_DEPTH + 1), Reason.JSON_DEPTH),
     (b"[" * 8000, Reason.JSON_DEPTH),
     (b'["\\"",' + b"[" * 8000, Reason.JSON_DEPTH),
+    (b'["\\\\",' + b"[" * 8000, Reason.JSON_DEPTH),
+    (b'["\\\\\\"",' + b"[" * 8000, Reason.JSON_DEPTH),
     (b"{" * 16385, Reason.JSON_SIZE),
 ]
 
