@@ -21,7 +21,7 @@ LOCK_NAME: Final = "lock"
 WAIT_SECONDS: Final = 10.0
 """Longer than any transaction, and than reading on after a long pause; a stopped process must not hang all others."""
 
-_POLL_SECONDS: Final = 0.002
+_POLL_SECONDS: Final = 0.0005
 
 
 class _Mutex:

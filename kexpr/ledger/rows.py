@@ -77,14 +77,14 @@ def decode(line: bytes) -> Envelope:
         canonical = False
     if not canonical or type(envelope) is not dict or tuple(envelope) != _KEYS:
         raise Malformed
-    lease = envelope["lease"]
+    kind, lease, mode, previous, record, sequence, utc = envelope.values()
     if (
-        envelope["kind"] not in _KINDS
-        or envelope["mode"] not in _MODE_NAMES
-        or type(envelope["record"]) is not dict
-        or type(envelope["sequence"]) is not int
-        or type(envelope["previous"]) is not str
-        or type(envelope["utc"]) is not str
+        kind not in _KINDS
+        or mode not in _MODE_NAMES
+        or type(previous) is not str
+        or type(record) is not dict
+        or type(sequence) is not int
+        or type(utc) is not str
         or (lease is not None and not _is_lease(lease))
     ):
         raise Malformed

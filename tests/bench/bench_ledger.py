@@ -39,6 +39,7 @@ def _measure(root: Path, rows: int) -> dict[str, object]:
     small, large = root / "small", root / "large"
     build(small, 1_000)
     build(large, rows)
+    os.sync()
     line_bytes = (small / "ledger-2000-01.jsonl").stat().st_size // 1_001
     verify_seconds = min(_seconds(lambda: verify(large)) for _ in range(3))
     started = time.perf_counter()
@@ -65,10 +66,10 @@ def _measure(root: Path, rows: int) -> dict[str, object]:
 
 
 def _interleaved(steps: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """The median of each step's times, taken in turns so that the disk's moods fall on all alike."""
+    """The median of each step's times, taken in turns and in changing order so that the disk's moods fall on all."""
     times: dict[str, list[float]] = {name: [] for name in steps}
-    for _ in range(_ROUNDS):
-        for name, step in steps.items():
+    for round_number in range(_ROUNDS):
+        for name, step in sorted(steps.items(), reverse=round_number % 2 == 1):
             times[name].append(_seconds(step))
     return {name: statistics.median(values[20:]) for name, values in times.items()}
 

@@ -16,7 +16,9 @@ from kexpr.codes import Mode
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.file_system import FileStatus, RealFileSystem
 from kexpr.ledger.jsonl import JsonlLedger
+from kexpr.ledger.maintenance import is_empty
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head, Ledger, Row
+from kexpr.private_files import KEY_NAME, PrivateDirectory, genesis_digest, identity_key
 from tests.unit.ledger.support import (
     JANUARY,
     MONTH_MS,
@@ -582,3 +584,34 @@ def test_a_journal_of_another_key(place: Path) -> None:
     with pytest.raises(LedgerFailed) as caught:
         Opened(place, genesis="bb" * 32)
     assert code_of(caught) is StoreFault.KEY_MISMATCH
+
+
+def open_with_key(directory: Path) -> Opened:
+    """What a host does at start-up."""
+    private = PrivateDirectory.open(directory)
+    try:
+        key = identity_key(private, ledger_is_empty=is_empty(directory))
+    finally:
+        private.close()
+    return Opened(directory, genesis=genesis_digest(key))
+
+
+def test_journal_and_key_are_bound(place: Path) -> None:
+    for n in range(2):
+        with open_with_key(place) as opened:
+            assert opened.records == [{"n": m} for m in range(n)]
+            opened.append({"n": n})
+    key = place / KEY_NAME
+    kept = key.read_bytes()
+    key.unlink()
+    with pytest.raises(LedgerFailed) as caught:
+        open_with_key(place)
+    assert code_of(caught) is StoreFault.KEY_MISSING
+    key.touch(0o600)
+    key.write_bytes(bytes(32))
+    with pytest.raises(LedgerFailed) as caught:
+        open_with_key(place)
+    assert code_of(caught) is StoreFault.KEY_MISMATCH
+    key.write_bytes(kept)
+    with open_with_key(place) as opened:
+        assert len(opened.records) == 2
