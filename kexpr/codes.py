@@ -229,6 +229,7 @@ class Reason(StrEnum):
     COMMIT_PIN_CHANGED = "commit.pin_changed"
     COMMIT_CANDIDATE_INVALID = "commit.candidate_invalid"
     COMMIT_LEDGER = "commit.ledger"
+    COMMIT_BYTES_CHANGED = "commit.bytes_changed"
 
     # One funnel for a fault of our own: never content, never a traceback.
     INTERNAL = "internal"

@@ -1,12 +1,12 @@
 """One attempt: admission, durable claim, one request, judgement, final outcome.
 
 Theory of operation. A path binds an artifact to its authority and calls `present` with it, in a thread. Refusals of
-admission cost nothing and leave no trace. After the claim is durable there is exactly one way on: the ruling of one exchange
-goes to the authority's `finalize`, which decides under its own lock whether it still counts. The coordinator never edits or
-sends; it hands back what is durable, and only the path publishes.
+admission cost nothing and leave no trace. After the claim is durable there is exactly one way on: the ruling of one
+exchange goes to the authority's `finalize`, which decides under its own lock whether it still counts. The coordinator
+never edits or sends; it hands back what is durable, and only the path publishes.
 
-`present` runs in the calling thread, since every step of the exchange is clamped to the deadline. `run` is its twin for
-asyncio hosts: cancelling the awaiting task sets a flag that `finalize` reads, so the thread that goes on cannot publish.
+`present` runs in the calling thread, since every step of the exchange is clamped to the deadline. `run` is for asyncio
+hosts: cancelling the awaiting task sets a flag that `finalize` reads, so the thread that goes on cannot publish.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from kexpr.attempt import ArtifactAuthority, Cancellation, Candidate, Finalized, Ruling
@@ -53,19 +53,25 @@ class Job:
 class Presented:
     """How it ended. `outcome` is None where the feature does not apply (disabled, flag off, not fresh).
 
-    `claimed` says that a claim append was tried: the direct canonical edge is closed. `body` is present exactly when
-    `outcome` is `selected`. `requests` is 0 or 1; `duration_ms` counts from the claim.
+    `claimed` says that a claim append was tried: the direct canonical edge is closed. `broken` says that the authority
+    could not be used: nothing may be published that is not canonical, and whether that may be is the path's rule.
+    `body` is present exactly when `outcome` is `selected`. `requests` is 0 or 1; `duration_ms` counts from the claim.
     """
 
     outcome: Outcome | None
     reason: Reason | None = None
     claimed: bool = False
+    broken: bool = False
     body: str | None = field(default=None, repr=False)
     requests: int = 0
     duration_ms: int = 0
 
 
 _NOT_APPLICABLE: Final = Presented(None)
+
+
+def _unobserved(authority: ArtifactAuthority) -> ArtifactAuthority:
+    return authority
 
 
 class _Gate:
@@ -120,7 +126,9 @@ class Coordinator:
         clock: Clock | None = None,
         environ: Mapping[str, str] = os.environ,
         workers: int = DEFAULT_WORKERS,
+        observe: Callable[[ArtifactAuthority], ArtifactAuthority] = _unobserved,
     ) -> None:
+        """`observe` may wrap the authority of an attempt that admission has passed, to see its claim and its end."""
         if isinstance(config, InvalidConfig):
             telemetry.config_invalid(config.reason)
         self._active = config if isinstance(config, Active) else None
@@ -130,6 +138,7 @@ class Coordinator:
         self._clients = clients or ClientFactory()
         self._clock = clock or SystemClock()
         self._environ = environ
+        self._observe = observe
         self._gate = _Gate(workers)
         self._threads = ThreadPoolExecutor(max_workers=2 * workers, thread_name_prefix="kexpr")
 
@@ -155,11 +164,7 @@ class Coordinator:
         return self._gate.cancel_and_join(timeout_s)
 
     def present(self, job: Job, cancellation: Cancellation | None = None) -> Presented:
-        """Run at most one attempt for the artifact, in this thread.
-
-        Raises `AuthorityFailed` when the authority cannot be used: then nothing may be published that is not canonical, and
-        what else may be published is the path's rule.
-        """
+        """Run at most one attempt for the artifact, in this thread."""
         active = self._active
         if active is None or job.authority.surface not in active.surfaces:
             return _NOT_APPLICABLE
@@ -175,9 +180,10 @@ class Coordinator:
     async def run(
         self, call: Callable[[Cancellation], _Result], discard: Callable[[_Result], None] | None = None
     ) -> _Result:
-        """Run `call` in a thread of ours. Cancelling the awaiting task sets the flag that `call` was given and does not wait.
+        """Run `call` in a thread of ours and return what it returns.
 
-        The result of an abandoned call goes to `discard`, in the thread.
+        Cancelling the awaiting task sets the flag that `call` was given and does not wait; the result of an abandoned
+        call goes to `discard`.
         """
         flag = Cancellation()
         handover = _Handover(discard)
@@ -201,7 +207,12 @@ class Coordinator:
             return self._not_attempted(job, Outcome.UNKNOWN_PRESENTATION)
         if manifest.surface is not job.authority.surface or manifest.canonical_body != job.canonical_payload:
             return self._not_attempted(job, Outcome.UNKNOWN_PRESENTATION)
-        if not job.authority.is_fresh():
+        started = self._clock.monotonic()
+        try:
+            fresh = job.authority.is_fresh()
+        except AuthorityFailed:
+            return self._broken(job, started, claimed=False)
+        if not fresh:
             return _NOT_APPLICABLE
         refusal = self._environment_refusal()
         if refusal is not None:
@@ -210,7 +221,7 @@ class Coordinator:
         self._clients.warm()
         if flag.is_set():
             return _NOT_APPLICABLE
-        return self._attempt(job, manifest, identity_key, flag)
+        return self._attempt(replace(job, authority=self._observe(job.authority)), manifest, identity_key, flag)
 
     def _environment_refusal(self) -> Outcome | None:
         if read_api_key(self._environ) is None:
@@ -229,8 +240,7 @@ class Coordinator:
         except ClaimRefused:
             return _NOT_APPLICABLE
         except AuthorityFailed:
-            self._emit(job, Outcome.CANONICAL_COMMIT_ERROR, Reason.COMMIT_LEDGER, started, "")
-            raise
+            return self._broken(job, started, claimed=True)
         reach("coordinator.claimed")
         exchange = _Exchange(self._clients, self._contract_in_use(), self._environ)
         ruling = exchange.rule(job, manifest, identity_key, ticket.mode, started)
@@ -238,11 +248,22 @@ class Coordinator:
         try:
             final = job.authority.finalize(ticket, ruling, flag)
         except AuthorityFailed:
-            self._emit(job, Outcome.CANONICAL_COMMIT_ERROR, Reason.COMMIT_LEDGER, started, ticket.attempt_id)
-            raise
+            return self._broken(job, started, claimed=True, attempt_id=ticket.attempt_id, requests=exchange.requests)
         reach("coordinator.finalized")
         duration_ms = self._emit(job, final.outcome, final.reason, started, ticket.attempt_id)
-        return Presented(final.outcome, final.reason, True, _publishable(final), exchange.requests, duration_ms)
+        return Presented(
+            final.outcome,
+            final.reason,
+            claimed=True,
+            body=_publishable(final),
+            requests=exchange.requests,
+            duration_ms=duration_ms,
+        )
+
+    def _broken(self, job: Job, started: float, *, claimed: bool, attempt_id: str = "", requests: int = 0) -> Presented:
+        outcome, reason = Outcome.CANONICAL_COMMIT_ERROR, Reason.COMMIT_LEDGER
+        duration_ms = self._emit(job, outcome, reason, started, attempt_id)
+        return Presented(outcome, reason, claimed=claimed, broken=True, requests=requests, duration_ms=duration_ms)
 
     def _contract_in_use(self) -> Contract:
         assert self._contract is not None

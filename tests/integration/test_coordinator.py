@@ -10,7 +10,6 @@ from harness.manifests import synthetic
 from kexpr.codes import Mode, Outcome, Reason, Surface
 from kexpr.config import Disabled, InvalidConfig, parse_block
 from kexpr.coordinator import Coordinator, Job
-from kexpr.errors import AuthorityFailed
 from kexpr.telemetry import Telemetry
 from tests.support.authority import MemoryArtifact
 from tests.support.rehearsal import ENVIRON, KEY, stage
@@ -116,13 +115,13 @@ def test_a_failed_claim_or_final_is_the_paths_business():
     with stage() as at:
         artifact = MemoryArtifact(Surface.DAILY)
         artifact.fail_claim = True
-        with pytest.raises(AuthorityFailed):
-            at.coordinator.present(job_for(Surface.DAILY, authority=artifact))
+        presented = at.coordinator.present(job_for(Surface.DAILY, authority=artifact))
+        assert (presented.claimed, presented.broken, presented.requests) == (True, True, 0)
         assert at.server.calls == 0
         artifact = MemoryArtifact(Surface.DAILY)
         artifact.fail_finalize = True
-        with pytest.raises(AuthorityFailed):
-            at.coordinator.present(job_for(Surface.DAILY, authority=artifact))
+        presented = at.coordinator.present(job_for(Surface.DAILY, authority=artifact))
+        assert (presented.claimed, presented.broken, presented.requests) == (True, True, 1)
         assert [(r.outcome, r.reason) for r in at.records] == [
             (Outcome.CANONICAL_COMMIT_ERROR, Reason.COMMIT_LEDGER)
         ] * 2

@@ -1,0 +1,26 @@
+"""Verdicts of gates and reports (harness, "Readiness")."""
+
+from enum import StrEnum
+from typing import Final
+
+from kexpr.exits import Exit
+
+__all__ = ["EXIT_OF_PROOF", "Verdict"]
+
+
+class Verdict(StrEnum):
+    READY = "READY"
+    NOT_READY = "NOT_READY"
+    INSUFFICIENT = "INSUFFICIENT"
+    INVALID = "INVALID"
+    REHEARSAL = "REHEARSAL"
+
+
+EXIT_OF_PROOF: Final = {
+    Verdict.READY: Exit.GOOD,
+    Verdict.REHEARSAL: Exit.GOOD,
+    Verdict.NOT_READY: Exit.NOT_GOOD,
+    Verdict.INSUFFICIENT: Exit.INSUFFICIENT,
+    Verdict.INVALID: Exit.INVALID,
+}
+"""A clean rehearsal proof exits 0 (contract, section 9)."""

@@ -1,0 +1,105 @@
+"""Daily: the first save of a check-in may carry prose; everything after it is canonical.
+
+`first_save` is the only entry that may attempt. `replay` (duplicate, explicit or restart) never reaches the
+coordinator.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from kexpr.attempt import Cancellation
+from kexpr.authority.daily import DailyAuthority
+from kexpr.authority.recovery import Absent, InFlight
+from kexpr.coordinator import Coordinator, Job
+from kexpr.errors import AuthorityFailed
+from kexpr.paths.base import Path
+from kexpr.paths.locks import PublicationLocks
+from kexpr.paths.publication import Held, Preparation, Publication, Timers, publication_of, publish, publish_async
+
+__all__ = ["DailyMessage", "DailyPath"]
+
+Edit = Callable[[str], None]
+AsyncEdit = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class DailyMessage:
+    """A finalised check-in: its event, its typed presentation (any other object is canonical) and the host's text."""
+
+    event_id: str = field(repr=False)
+    presentation: object = field(repr=False)
+    canonical_payload: str = field(repr=False)
+
+
+class DailyPath(Path):
+    """Canonical text → claim → attempt → durable outcome → one edit.
+
+    The async twins ask, by `wait_ms` > 0 in their result, for a `replay_async` after that long; the others arm a timer.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        authority: DailyAuthority,
+        locks: PublicationLocks,
+        timers: Timers | None = None,
+    ) -> None:
+        super().__init__(coordinator, locks, timers)
+        self._authority = authority
+
+    def first_save(self, message: DailyMessage, edit: Edit) -> Publication:
+        """Edit the message of a first save. A claim in flight elsewhere: nothing now, a canonical replay at its end."""
+        publication = publish(self.preparation(message), _through(edit))
+        return self._watched(publication, lambda: self.replay(message, edit))
+
+    def replay(self, message: DailyMessage, edit: Edit) -> Publication:
+        """Edit the canonical text in, after the end of a claim in flight; never an attempt."""
+        publication = publish(self.replay_preparation(message), _through(edit))
+        return self._watched(publication, lambda: self.replay(message, edit))
+
+    async def first_save_async(self, message: DailyMessage, edit: AsyncEdit) -> Publication:
+        return await publish_async(self._coordinator, self.preparation(message), _through_async(edit))
+
+    async def replay_async(self, message: DailyMessage, edit: AsyncEdit) -> Publication:
+        return await publish_async(self._coordinator, self.replay_preparation(message), _through_async(edit))
+
+    def preparation(self, message: DailyMessage) -> Preparation:
+        """The durable part of `first_save`, for hosts and harnesses that deliver themselves."""
+        return lambda flag: self._held(message, lambda: self._present(message, flag))
+
+    def replay_preparation(self, message: DailyMessage) -> Preparation:
+        return lambda _: self._held(message, lambda: Publication(message.canonical_payload))
+
+    def _held(self, message: DailyMessage, when_absent: Callable[[], Publication]) -> Held:
+        with ExitStack() as stack:
+            stack.enter_context(self._locks.hold("daily", message.event_id))
+            publication = self._recovered(message) or when_absent()
+            return Held(publication, stack.pop_all())
+
+    def _recovered(self, message: DailyMessage) -> Publication | None:
+        """Replay rule: whatever is on the artifact, the text is canonical; a live claim is waited for."""
+        canonical = Publication(message.canonical_payload)
+        try:
+            found = self._authority.recover(message.event_id)
+        except AuthorityFailed:
+            return canonical
+        if isinstance(found, InFlight):
+            return Publication(None, wait_ms=max(1, found.remaining_ms))
+        return None if isinstance(found, Absent) else canonical
+
+    def _present(self, message: DailyMessage, flag: Cancellation) -> Publication:
+        artifact = self._authority.artifact(message.event_id)
+        identity = ("daily", message.event_id)
+        presented = self._coordinator.present(
+            Job(message.presentation, message.canonical_payload, artifact, identity), flag
+        )
+        return publication_of(presented, presented.body or message.canonical_payload)
+
+
+def _through(edit: Edit) -> Callable[[Publication], None]:
+    return lambda publication: edit(publication.text or "")
+
+
+def _through_async(edit: AsyncEdit) -> Callable[[Publication], Awaitable[None]]:
+    return lambda publication: edit(publication.text or "")
