@@ -5,133 +5,186 @@ from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from harness.candidate import Candidate
-from harness.evidence import EndReason, EvidenceLedger, EvidenceRefused, RunKind, Slot
+from harness.evidence import EndReason, EvidenceLedger, EvidenceRefused, RunKind, RunSpec, Slot
 from harness.profiles import PAIRS, PATHS
-from kexpr.codes import Mode, Outcome, Reason, outcome_of
+from kexpr.codes import NOT_ATTEMPTED, Outcome, Reason, outcome_of
 from kexpr.errors import LedgerFailed
-from kexpr.telemetry.record import is_reachable
 from tests.unit.harness.evidence_samples import OBSERVATION, OTHER_PIN, PIN, PROOF, SteppingClock
 
-SLOTS = st.builds(
-    lambda kind, pair, ordinal: Slot(
-        kind, pair, PATHS[pair.surface][0], ordinal, "-" if kind is RunKind.PROOF else f"2026-09-{ordinal + 1:02d}"
-    ),
-    st.sampled_from(RunKind),
-    st.sampled_from(PAIRS[:2]),
-    st.integers(0, 1),
-)
+PLACES = st.tuples(st.sampled_from(PAIRS[:2]), st.integers(0, 2))
 ENDINGS = st.one_of(
-    st.tuples(st.sampled_from(sorted(set(Outcome) - {Outcome.SELECTED})), st.none()),
+    st.just((Outcome.SHADOW_SELECTED, None)),
+    st.sampled_from(sorted(NOT_ATTEMPTED)).map(lambda outcome: (outcome, None)),
     st.sampled_from(Reason).map(lambda reason: (outcome_of(reason), reason)),
 )
 
 
+def slot_of(kind: RunKind, place) -> Slot:
+    pair, ordinal = place
+    return Slot(kind, pair, PATHS[pair.surface][0], ordinal, "-" if kind is RunKind.PROOF else "2026-09-21")
+
+
 class Histories(RuleBasedStateMachine):
-    """A model that knows only sets: which slots were intended, and which of them ended."""
+    """A model of few sets: what was intended, what ended, what is under way, and who may start."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._temporary = tempfile.TemporaryDirectory()
-        self._directory = Path(self._temporary.name) / "evidence"
-        self._clock = SteppingClock()
-        self._evidence = EvidenceLedger.open(self._directory, self._clock)
-        self._intended: list[str] = []
-        self._ended: list[str] = []
-        self._requests = 0
-        self._candidate: Candidate | None = None
-        self._running = False
+        self.temporary = tempfile.TemporaryDirectory()
+        self.directory = Path(self.temporary.name) / "evidence"
+        self.clock = SteppingClock()
+        self.evidence = EvidenceLedger.open(self.directory, self.clock)
+        self.intended: list[str] = []
+        self.ended: list[str] = []
+        self.requests = 0
+        self.candidate: Candidate | None = None
+        self.is_ended = True
+        self.running: RunSpec | None = None
+        self.under_way: dict[str, Slot] = {}
+
+    def _took(self, act, expected: bool) -> bool:
+        """Do `act`: it is taken exactly when the model says so."""
+        try:
+            act()
+        except EvidenceRefused:
+            assert not expected
+            return False
+        assert expected
+        return True
+
+    @initialize()
+    def pin_first(self):
+        self.ensure_candidate(PIN)
 
     @rule(pin=st.sampled_from((PIN, OTHER_PIN)))
     def ensure_candidate(self, pin):
-        try:
-            self._candidate = self._evidence.ensure_candidate(pin)
-        except EvidenceRefused:
-            assert self._running
+        restarts = len(self.evidence.view().candidates)
+        if self._took(lambda: self.evidence.ensure_candidate(pin), self.running is None):
+            goes_on = not self.is_ended and self.candidate is not None and self.candidate.pin_digest == pin.digest
+            self.candidate = self.candidate if goes_on else Candidate(pin.digest, restarts)
+            self.is_ended = False
 
-    @rule(spec=st.sampled_from((PROOF, OBSERVATION)), resume=st.booleans())
-    def start(self, spec, resume):
-        try:
-            (self._evidence.resume_run if resume else self._evidence.begin_run)(spec)
-        except EvidenceRefused:
-            return
-        assert not self._running
-        self._running = True
+    def _proof_is_blocked(self) -> bool:
+        assert self.candidate is not None
+        lost = set(self.intended) - set(self.ended)
+        return any(key.startswith(f"{self.candidate.id}/proof/") for key in lost)
+
+    @precondition(lambda self: self.running is None)
+    @rule(spec=st.sampled_from((PROOF, OBSERVATION)))
+    def begin(self, spec):
+        allowed = not self.is_ended and not (spec is PROOF and self._proof_is_blocked())
+        if self._took(lambda: self.evidence.begin_run(spec), allowed):
+            self.running = spec
+
+    @precondition(lambda self: self.running is not None)
+    @rule(spec=st.sampled_from((PROOF, OBSERVATION)))
+    def begin_while_running(self, spec):
+        self._took(lambda: self.evidence.begin_run(spec), False)
+
+    @precondition(lambda self: self.running is None)
+    @rule(spec=st.sampled_from((PROOF, OBSERVATION)))
+    def resume(self, spec):
+        run = self.evidence.view().run
+        same = run is not None and run.row.run_kind is spec.kind
+        allowed = same and not self.is_ended and not (spec is PROOF and self._proof_is_blocked())
+        if self._took(lambda: self.evidence.resume_run(spec), allowed):
+            self.running = spec
 
     @rule()
     def finish(self):
-        self._evidence.finish_run()
-        self._running = False
+        self.evidence.finish_run()
+        self.running = None
+        self.under_way.clear()
 
-    @precondition(lambda self: self._candidate)
-    @rule(slot=SLOTS)
-    def intend(self, slot):
-        assert self._candidate is not None
-        try:
-            self._evidence.intent(slot)
-        except EvidenceRefused:
-            return
-        assert self._running
-        assert slot.key(self._candidate.id) not in self._intended
-        self._intended.append(slot.key(self._candidate.id))
+    @rule(place=PLACES, kind=st.sampled_from(RunKind))
+    def intend(self, place, kind):
+        assert self.candidate is not None
+        slot = slot_of(self.running.kind if self.running else kind, place)
+        key = slot.key(self.candidate.id)
+        allowed = self.running is not None and not self.is_ended and key not in self.intended
+        if self._took(lambda: self.evidence.intent(slot), allowed):
+            self.intended.append(key)
+            self.under_way[key] = slot
 
-    @precondition(lambda self: self._candidate)
-    @rule(slot=SLOTS, ending=ENDINGS, requests=st.integers(0, 1))
-    def end(self, slot, ending, requests):
-        assert self._candidate is not None
+    @precondition(lambda self: self.running is not None and not self.is_ended)
+    @rule(places=st.lists(PLACES, min_size=1, max_size=3), ending=ENDINGS)
+    def call(self, places, ending):
+        """Whole calls in a row, so that histories get somewhere; a refused request counts none."""
+        assert self.running is not None
+        for place in places:
+            self.intend(place, self.running.kind)
+        requests = 0 if ending[0] in NOT_ATTEMPTED or ending[1] is Reason.NET_CONNECT else 1
+        for key, slot in self.under_way.items():
+            self.evidence.outcome(slot, *ending, duration_ms=1, requests=requests)
+            self.ended.append(key)
+            self.requests += requests
+        self.under_way.clear()
+
+    @precondition(lambda self: self.under_way)
+    @rule(data=st.data(), ending=ENDINGS, requests=st.integers(0, 1))
+    def end(self, data, ending, requests):
+        key = data.draw(st.sampled_from(sorted(self.under_way)))
         try:
-            self._evidence.outcome(slot, *ending, duration_ms=1, requests=requests)
-        except EvidenceRefused:
-            return
+            self.evidence.outcome(self.under_way[key], *ending, duration_ms=1, requests=requests)
         except LedgerFailed:
-            assert requests == 1  # not attempted, and yet a request: never a row
+            assert requests == 1
+            assert ending[0] in NOT_ATTEMPTED
             return
-        assert is_reachable(Mode.SHADOW, ending[0])
-        key = slot.key(self._candidate.id)
-        assert key in self._intended
-        assert key not in self._ended
-        self._ended.append(key)
-        self._requests += requests
+        assert (requests, ending[0] in NOT_ATTEMPTED) != (1, True)
+        del self.under_way[key]
+        self.ended.append(key)
+        self.requests += requests
+
+    @rule(place=PLACES, kind=st.sampled_from(RunKind))
+    def end_what_is_not_under_way(self, place, kind):
+        assert self.candidate is not None
+        slot = slot_of(kind, place)
+        if slot.key(self.candidate.id) not in self.under_way:
+            ending = (Outcome.SHADOW_SELECTED, None)
+            self._took(lambda: self.evidence.outcome(slot, *ending, duration_ms=1, requests=1), False)
 
     @rule(reason=st.sampled_from(EndReason))
     def end_candidate(self, reason):
-        try:
-            self._evidence.end_candidate(reason)
-        except EvidenceRefused:
-            pass
+        if self._took(lambda: self.evidence.end_candidate(reason), not self.is_ended):
+            self.is_ended = True
 
     @rule()
     def crash(self):
-        self._evidence.close()
-        self._running = False
-        self._evidence = EvidenceLedger.open(self._directory, self._clock)
+        self.evidence.close()
+        self.running = None
+        self.under_way.clear()
+        self.evidence = EvidenceLedger.open(self.directory, self.clock)
 
     @invariant()
     def counts_are_honest(self):
-        view = self._evidence.view()
-        assert view.intents == len(self._intended) >= view.outcomes == len(self._ended)
-        assert view.requests == self._requests <= view.outcomes
+        view = self.evidence.view()
+        assert view.intents == len(self.intended) >= view.outcomes == len(self.ended)
+        assert view.requests == self.requests <= view.outcomes
         assert sum(view.tallies.values()) == view.outcomes
-        assert {*view.orphans, *view.in_progress} == set(self._intended) - set(self._ended)
-        assert len(view.orphans) + len(view.in_progress) == view.intents - view.outcomes
-        assert self._running or not view.in_progress
-        assert sum(candidate.ended is None for candidate in view.candidates) <= 1
+        prefix = f"{self.candidate.id}/" if self.candidate else "none"
+        assert len(view.slots) == sum(key.startswith(prefix) for key in self.intended)
+        assert sum(slot.outcome is not None for slot in view.slots) == sum(k.startswith(prefix) for k in self.ended)
+        lost = set(self.intended) - set(self.ended)
+        assert sorted((*view.orphans, *view.in_progress)) == sorted(lost)
+        assert self.running is not None or not view.in_progress
+        assert set(self.under_way) <= set(view.in_progress)
+        assert sum(candidate.ended is None for candidate in view.candidates) == (not self.is_ended)
         assert [candidate.candidate.restart for candidate in view.candidates] == list(range(len(view.candidates)))
 
     @invariant()
     def a_second_reader_agrees(self):
-        reader = EvidenceLedger.open(self._directory, self._clock)
+        reader = EvidenceLedger.open(self.directory, self.clock)
         try:
-            assert reader.view() == self._evidence.view()
+            assert reader.view() == self.evidence.view()
         finally:
             reader.close()
 
     def teardown(self) -> None:
-        self._evidence.close()
-        self._temporary.cleanup()
+        self.evidence.close()
+        self.temporary.cleanup()
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestHistories.settings = settings(max_examples=50, stateful_step_count=40, deadline=None)
