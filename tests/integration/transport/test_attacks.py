@@ -1,6 +1,9 @@
 """Each measured hole twice: the attack works on a plain client, and fails on the sealed one."""
 
+import json
 import os
+import select
+import socket
 import ssl
 import threading
 import time
@@ -10,9 +13,9 @@ import openai
 import pytest
 
 from harness.rehearsal.authority import Authority
-from kexpr.codes import Reason
+from kexpr.codes import ProviderKind, Reason
 from kexpr.errors import Rejected
-from kexpr.transport import REFUSED_NAMES, ClientFactory, Seam, route
+from kexpr.transport import REFUSED_NAMES, ClientFactory, Seam, exchange, network, route
 from tests.integration.transport.support import (
     CONTENT,
     KEY,
@@ -229,6 +232,34 @@ def test_a_redirect_posts_the_prompt_again(code):
 # Time
 
 
+def test_the_way_over_tcp(monkeypatch):
+    """All of the live path but the roots: name, address, TCP, TLS for the pinned name."""
+    with rehearsal() as server, socket.create_server(("127.0.0.1", 0)) as relay:
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", relay.getsockname())]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        threading.Thread(target=relay_once, args=(relay, server.seam.socket_path), daemon=True).start()
+        factory = ClientFactory()
+        factory._route = route.Route(route.TcpDial(), server.seam.ca_pem_path)
+        assert factory.provider_kind is ProviderKind.REHEARSAL
+        answer = json.loads(factory.open(KEY, time.monotonic() + 3).complete(REQUEST))
+        assert answer["choices"][0]["message"]["content"] == CONTENT
+        assert_sealed_request(server.recorded[0].head, server.recorded[0].body)
+
+
+def relay_once(listener: socket.socket, path: str) -> None:
+    """Carry bytes both ways for one connection, until either side ends."""
+    accepted, _ = listener.accept()
+    with accepted, socket.socket(socket.AF_UNIX) as onward:
+        onward.connect(path)
+        pairs = {accepted: onward, onward: accepted}
+        while True:
+            for ready in select.select(list(pairs), [], [], 5)[0]:
+                data = ready.recv(65_536)
+                if not data:
+                    return
+                pairs[ready].sendall(data)
+
+
 def test_retries_that_the_server_asks_for():
     with rehearsal("http_429@*") as server:
         with pytest.raises(openai.RateLimitError):
@@ -252,8 +283,6 @@ def test_a_peer_that_always_says_something(fault, reason):
 
 
 def test_a_peer_that_never_shakes_hands(tmp_path):
-    import socket
-
     with socket.socket(socket.AF_UNIX) as silent, rehearsal() as server:
         silent.bind(str(tmp_path / "s"))
         silent.listen()
@@ -265,11 +294,33 @@ def test_a_peer_that_never_shakes_hands(tmp_path):
         assert client.requests_sent == 0
 
 
+def test_a_step_may_not_take_all_the_time_there_is(monkeypatch):
+    monkeypatch.setattr(network, "READ_S", 0.1)
+    with rehearsal("stall@*") as server:
+        started = time.monotonic()
+        assert refusal(open_sealed(server)) is Reason.TIMEOUT_STEP
+        assert time.monotonic() - started < 1.5
+
+
+def test_the_client_timeout_ends_before_a_late_deadline(monkeypatch):
+    monkeypatch.setattr(exchange, "CLIENT_TIMEOUT_S", 0.3)
+    with rehearsal("drip@*") as server:
+        started = time.monotonic()
+        assert refusal(open_sealed(server, 60)) is Reason.TIMEOUT_DEADLINE
+        assert time.monotonic() - started < 1.5
+
+
 def test_a_deadline_that_has_passed_sends_nothing():
     with rehearsal() as server:
         client = open_sealed(server, -0.1)
         assert refusal(client) is Reason.TIMEOUT_DEADLINE
         assert (client.requests_sent, server.calls) == (0, 0)
+
+
+def test_the_first_attempt_loads_nothing_that_warming_did_not():
+    with rehearsal() as server:
+        code = "warmed = set(sys.modules)\nask()\nprint(set(sys.modules) - warmed)"
+        assert run_against(server, SEALED + code) == "set()\n"
 
 
 # Size
