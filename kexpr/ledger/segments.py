@@ -73,7 +73,7 @@ class Segments:
     def _require_unchanged(self, name: str) -> None:
         """The file is the one that was verified, is no shorter, and still ends there in the same line."""
         self._directory.check(self.fd)
-        same = self._directory.holds(name, self.fd) and self._files.fstat(self.fd).st_size >= self.size
+        same = self._directory.holds(name, self.fd)
         if same and self.size:
             length = self.chain.line_bytes
             last = self._files.pread(self.fd, length + 1, self.size - length - 1)

@@ -1,9 +1,12 @@
 """Private directories and files against what may have been planted there; the identity key."""
 
+import fcntl
 import functools
 import os
 import socket
 import stat
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.file_system import FileStatus, RealFileSystem
 from kexpr.private_files import KEY_NAME, PrivateDirectory, genesis_digest, identity_key
+from tests.unit.ledger.support import RecordingFileSystem
 
 
 @pytest.fixture
@@ -34,6 +38,12 @@ def test_missing_parents_are_made_private(tmp_path: Path) -> None:
         os.umask(old)
     for name in ("a", "a/b", "a/b/c"):
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o700
+
+
+def test_each_made_directory_is_synced_in_its_parent(tmp_path: Path) -> None:
+    files = RecordingFileSystem()
+    PrivateDirectory.open(tmp_path / "a" / "b", files=files).close()
+    assert files.calls == ["fsync directory"] * 2
 
 
 def test_without_create_nothing_is_made(place: Path) -> None:
@@ -195,6 +205,33 @@ def test_key_is_not_made_beside_a_journal(place: Path) -> None:
     directory = PrivateDirectory.open(place)
     assert code_of(lambda: identity_key(directory, ledger_is_empty=False)) is StoreFault.KEY_MISSING
     assert directory.names() == []
+    directory.close()
+
+
+def test_key_is_durable_before_it_is_used_also_when_another_process_made_it(place: Path) -> None:
+    files = RecordingFileSystem()
+    directory = PrivateDirectory.open(place, files=files)
+    for made in (["write"], []):
+        files.calls.clear()
+        identity_key(directory, ledger_is_empty=True)
+        assert files.calls == [*made, "fsync file", "fsync directory"]
+    directory.close()
+
+
+def test_key_in_the_making_is_waited_for(place: Path) -> None:
+    directory = PrivateDirectory.open(place)
+    keys: list[bytes] = []
+    thread = threading.Thread(target=lambda: keys.append(identity_key(directory, ledger_is_empty=True)))
+    path = place / KEY_NAME
+    path.touch(0o600)
+    with path.open("wb", buffering=0) as maker:
+        fcntl.flock(maker, fcntl.LOCK_EX)
+        maker.write(b"k" * 16)
+        thread.start()
+        time.sleep(0.05)
+        maker.write(b"k" * 16)
+    thread.join()
+    assert keys == [b"k" * 32]
     directory.close()
 
 

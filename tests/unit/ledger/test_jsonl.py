@@ -510,6 +510,18 @@ def test_replaced_file(place: Path) -> None:
         assert code_of(caught) in {StoreFault.HEAD_MISMATCH, StoreFault.NOT_PRIVATE}
 
 
+def test_file_moved_aside_and_copied_back(place: Path) -> None:
+    with Opened(place) as opened:
+        opened.append({"n": 1})
+        segment = segment_files(place)[0]
+        aside = segment.rename(place / "aside")
+        segment.touch(0o600)
+        segment.write_bytes(aside.read_bytes())
+        with pytest.raises(LedgerFailed) as caught:
+            opened.append({"n": 2})
+        assert code_of(caught) is StoreFault.HEAD_MISMATCH
+
+
 def test_rewritten_in_place(place: Path) -> None:
     with Opened(place) as opened:
         opened.append({"n": 1})
