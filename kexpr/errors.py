@@ -49,6 +49,9 @@ class StoreFault(StrEnum):
     UNKNOWN_EVENT = "unknown_event"
     PIN_CHANGED = "pin_changed"
     TOMBSTONE_AHEAD = "tombstone_ahead"
+    TOMBSTONE_MISSING = "tombstone_missing"
+    NOT_READY = "not_ready"
+    HOST_PORT = "host_port"
     ILLEGAL_HISTORY = "illegal_history"
 
 
