@@ -7,7 +7,7 @@ from typing import Final
 from kexpr.codes import Reason
 from kexpr.errors import Rejected
 
-__all__ = ["ANSWER_BYTES", "CONNECT_S", "HEAD_BYTES", "READ_S", "REQUEST_BYTES", "WRITE_S", "Exchange"]
+__all__ = ["ANSWER_BYTES", "CONNECT_S", "HEAD_BYTES", "POOL_S", "READ_S", "REQUEST_BYTES", "WRITE_S", "Exchange"]
 
 REQUEST_BYTES: Final = 6_144
 """Whole HTTP body of the request (contract, section 3)."""
@@ -22,6 +22,7 @@ CLIENT_TIMEOUT_S: Final = 3.0
 CONNECT_S: Final = 1.0
 READ_S: Final = 2.0
 WRITE_S: Final = 1.0
+POOL_S: Final = 1.0
 
 
 class Exchange:

@@ -12,7 +12,7 @@ import httpx
 
 from kexpr.codes import Reason
 from kexpr.errors import Rejected
-from kexpr.transport.exchange import ANSWER_BYTES, Exchange
+from kexpr.transport.exchange import ANSWER_BYTES, POOL_S, Exchange
 from kexpr.transport.network import SealedBackend
 from kexpr.transport.route import Dial
 from kexpr.transport.tls import HOST, build_untrusting_context
@@ -21,7 +21,6 @@ __all__ = ["PinnedTransport"]
 
 _PATH: Final = b"/v1/chat/completions"
 _URL: Final = httpcore.URL(scheme=b"https", host=HOST.encode(), port=443, target=_PATH)
-_STEP_TIMEOUTS: Final = {"connect": 1.0, "read": 2.0, "write": 1.0, "pool": 1.0}
 _STATUS_REASONS: Final = {
     3: Reason.HTTP_REDIRECT,
     4: Reason.HTTP_CLIENT_ERROR,
@@ -85,7 +84,7 @@ class PinnedTransport(httpx.BaseTransport):
 
     def _answer(self) -> bytes:
         request = httpcore.Request(
-            "POST", _URL, headers=self._headers(), content=self._exchange.body, extensions={"timeout": _STEP_TIMEOUTS}
+            "POST", _URL, headers=self._headers(), content=self._exchange.body, extensions={"timeout": {"pool": POOL_S}}
         )
         with httpcore.ConnectionPool(
             ssl_context=_POOL_CONTEXT,

@@ -5,12 +5,13 @@ from typing import Any, Final, cast
 import httpx
 import openai
 
+from kexpr.transport.exchange import CONNECT_S, POOL_S, READ_S, WRITE_S
 from kexpr.transport.request import CompletionRequest
 
 __all__ = ["build_sdk_client", "create_completion", "load_everything"]
 
 _BASE_URL: Final = "https://api.openai.com/v1"
-_TIMEOUT: Final = httpx.Timeout(connect=1.0, read=2.0, write=1.0, pool=1.0)
+_TIMEOUT: Final = httpx.Timeout(connect=CONNECT_S, read=READ_S, write=WRITE_S, pool=POOL_S)
 
 
 class _QuietOpenAI(openai.OpenAI):
