@@ -59,6 +59,7 @@ class Segments:
         self._directory = directory
         self._files = directory.files
         self._flags = flags
+        self._is_writer = bool(flags & os.O_APPEND)
 
     def snapshot(self) -> Snapshot:
         """What is there now, under the lock. Raises `LedgerFailed` when what was verified has changed."""
@@ -82,13 +83,22 @@ class Segments:
             raise LedgerFailed(StoreFault.HEAD_MISMATCH)
 
     def advance(self, snapshot: Snapshot, take: Callable[[Row], None] | None) -> None:
-        """Verify on to the end of `snapshot`, giving each row to `take`. Raises `LedgerFailed`, `TornTail`."""
+        """Verify on to the end of `snapshot`, giving each row to `take`. Raises `LedgerFailed`, `TornTail`.
+
+        A writer also syncs what it read: whoever wrote it may have died before its fsync, and nothing may be done on
+        the strength of a row that a power cut would take back.
+        """
         ends = [name for name, size in snapshot if size]
+        known = len(self.names)
         for name, size in snapshot:
             if not self.names or name > self.names[-1]:
                 self._enter(name, 0)
             if size > self.size:
                 self._read_to(size, take, is_last=name == ends[-1])
+                if self._is_writer:
+                    self._files.fsync(self.fd)
+        if self._is_writer and len(self.names) > known:
+            self._directory.sync()
 
     def _read_to(self, end: int, take: Callable[[Row], None] | None, *, is_last: bool) -> None:
         chain = self.chain

@@ -98,6 +98,27 @@ def test_one_decision_is_one_write_then_one_fsync(place: Path) -> None:
         assert files.calls == row
 
 
+def test_rows_of_others_are_durable_before_they_count(place: Path) -> None:
+    """The other process may have died between its write and its fsync, or before it synced a new file's directory."""
+    clock = SetClock()
+    files = RecordingFileSystem()
+    with Opened(place) as other:
+        other.append({"n": 1})
+    with Opened(place, clock=clock) as other, Opened(place, clock=clock, files=files) as opened:
+        assert files.calls == ["fsync file", "fsync directory"]
+        files.calls.clear()
+        other.append({"n": 2})
+        with opened.ledger.transaction():
+            assert files.calls == ["fsync file"]
+        files.calls.clear()
+        with opened.ledger.transaction():
+            assert files.calls == []
+        clock.utc_ms += MONTH_MS
+        other.append({"n": 3})
+        with opened.ledger.transaction():
+            assert files.calls == ["fsync file", "fsync directory"]
+
+
 def test_failpoints_stand_around_the_write_and_the_fsync(place: Path) -> None:
     reached: list[str] = []
     with Opened(place) as opened:

@@ -11,7 +11,7 @@ from kexpr.file_system import RealFileSystem
 from kexpr.ledger.maintenance import Repair, Report, head, is_empty, repair, verify
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head
 from kexpr.ledger.rows import MAX_LINE_BYTES
-from tests.unit.ledger.support import MONTH_MS, Opened, SetClock, build, raw_lines, segment_files
+from tests.unit.ledger.support import MONTH_MS, Opened, RecordingFileSystem, SetClock, build, raw_lines, segment_files
 
 ROWS = [{"n": n} for n in range(1, 4)]
 
@@ -253,7 +253,9 @@ def test_verify_counts_rows_and_segments_and_head(tmp_path: Path) -> None:
 def test_verify_writes_nothing(tmp_path: Path) -> None:
     directory = tmp_path / "ledger"
     build(directory, 3)
-    verify(directory)
+    files = RecordingFileSystem()
+    verify(directory, files=files)
+    assert files.calls == []
     assert [path.name for path in directory.iterdir()] == ["ledger-2000-01.jsonl"]
 
 
