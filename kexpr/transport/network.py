@@ -119,8 +119,8 @@ class _TlsStream(_Stream):
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        self._exchange.sent = True
         end = self._exchange.end_of_step(WRITE_S)
+        self._exchange.sent = True
         while buffer:
             written = self._drive(lambda pending=buffer: self._tls.write(pending), end)  # type: ignore[misc]
             buffer = buffer[written:]
