@@ -1,0 +1,218 @@
+"""`kexpr-harness`: results on stdout, everything else on stderr, exit codes of `kexpr.exits`."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from kexpr import __version__
+from kexpr.exits import Exit
+
+if TYPE_CHECKING:
+    from harness.budget import Budget
+    from kexpr.codes import WireVersion
+
+__all__ = ["main"]
+
+LIVE_SWITCH: Final = "RUN_KOREAN_EXPRESSION_LIVE"
+_WIRES: Final = click.Choice(["1", "2"])
+
+
+class _Stop(click.ClickException):
+    """A run that cannot go on: one line on stderr, and its exit code."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point; returns an exit code. A fault of our own is one line: a traceback could hold content."""
+    try:
+        return int(cli.main(args=argv, prog_name="kexpr-harness", standalone_mode=False) or 0)
+    except _Stop as stop:
+        stop.show()
+        return stop.code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except Exception:  # noqa: BLE001 - a crash must not read as "not good"
+        click.echo("kexpr-harness: internal error", err=True)
+        return Exit.INTERNAL
+
+
+@click.group(help="Shadow evaluation of kexpr. Nothing is ever sent to a customer.")
+@click.version_option(__version__, prog_name="kexpr-harness")
+def cli() -> None:
+    """The command group."""
+
+
+@cli.command()
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory of the evidence and results; an unfinished proof in it goes on. Default: a new one here.",
+)
+@click.option("--wire", type=_WIRES, default="2", show_default=True, help="Version of the wire.")
+@click.option("--live", is_flag=True, help=f"Spend 48 real calls; needs {LIVE_SWITCH}=1 and OPENAI_API_KEY.")
+@click.option("--fault", "faults", multiple=True, metavar="NAME@CALL", help="Make the rehearsal provider misbehave.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary line.")
+def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_json: bool) -> int:
+    """Run the controlled proof: 48 real coordinator paths in shadow, one request each.
+
+    The provider is an embedded rehearsal, which can satisfy no gate, unless --live. Exit 0: clean, 1: a call failed,
+    2: usage, 3: evidence or preflight invalid, 4: internal error.
+    """
+    from harness.evidence.ledger import EvidenceRefused
+    from harness.policy import POLICY
+    from harness.preflight import Failed
+    from harness.progress import proof_progress
+    from harness.proof.run import CallNotMade
+    from harness.proof.session import Options, prove
+    from harness.rehearsal.faults import FaultPlan, FaultPlanError
+    from harness.verdict import EXIT_OF_PROOF
+    from kexpr.errors import LedgerFailed
+
+    if live and faults:
+        raise click.UsageError("--fault is for the rehearsal provider; it does not go with --live")
+    if live and not (os.environ.get(LIVE_SWITCH) == "1" and os.environ.get("OPENAI_API_KEY")):
+        raise click.UsageError(f"--live needs {LIVE_SWITCH}=1 and OPENAI_API_KEY in the environment")
+    try:
+        plan = FaultPlan.parse(faults)
+    except FaultPlanError as error:
+        raise click.UsageError(str(error)) from None
+    directory = out or Path(f"proof-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+    try:
+        with proof_progress(POLICY.proof_total) as advance:
+            result = prove(Options(directory, _wire(wire), live, plan), advance, _warn)
+    except Failed as failed:
+        raise _Stop(str(failed), Exit.INVALID) from None
+    except CallNotMade as refused:
+        raise _Stop(f"admission refused a call: {refused.code}", Exit.NOT_GOOD) from None
+    except EvidenceRefused as refused:
+        raise _Stop(f"the evidence does not take this run: {refused.code}", Exit.INVALID) from None
+    except LedgerFailed as failed:
+        raise _Stop(f"the evidence or state cannot be used: {failed.code}", Exit.INVALID) from None
+    except OSError as error:
+        raise _Stop(f"{directory}: {error.strerror}", Exit.INVALID) from None
+    if as_json:
+        _print_json(result.to_json())
+    else:
+        click.echo(f"results in {directory}: proof.md, proof.json, metrics.prom, evidence/", err=True)
+        click.echo(f"evidence head {result.head.sequence}:{result.head.digest}")
+        click.echo(result.line)
+    return EXIT_OF_PROOF[result.verdict]
+
+
+@cli.command("budget")
+@click.option("--wire", type=_WIRES, help="Only this wire; exit 3 when it is infeasible.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def budget_command(wire: str | None, as_json: bool) -> int:
+    """Count the token budget of each surface and slot count with the model's tokenizer.
+
+    Exit 0: every row of the wire is feasible, 3: some row is not, or the pinned table is stale. Without --wire, wire 2
+    decides, since it is the one a proof uses.
+    """
+    from harness import budget
+
+    wires = [_wire(wire)] if wire else [_wire("1"), _wire("2")]
+    tables = [budget.compute(version) for version in wires]
+    stale = [table.wire for table in tables if not _is_pinned(table)]
+    for version in stale:
+        click.echo(f"the pinned table of {version} is stale", err=True)
+    if as_json:
+        _print_json(tables[0].to_json() if wire else {"wires": [table.to_json() for table in tables]})
+    else:
+        for table in tables:
+            _print_table(table)
+    return Exit.GOOD if tables[-1].feasible and not stale else Exit.INVALID
+
+
+@cli.group()
+def guard() -> None:
+    """The guard: score it on labelled text."""
+
+
+@guard.command("score")
+@click.option(
+    "--corpus",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="JSON lines in the format of the development corpus.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def score(corpus: Path, as_json: bool) -> int:
+    """Score the guard on a labelled corpus: recall, false rejections and time per text.
+
+    Exit 0: at or above the bars of the gate policy, 1: below, 3: the corpus cannot be read.
+    """
+    from harness import guardscore
+    from harness.preflight import meets_bars
+
+    try:
+        rows = guardscore.load_corpus(corpus)
+    except guardscore.CorpusError as error:
+        raise _Stop(f"{corpus}: {error}", Exit.INVALID) from None
+    result = guardscore.score(rows)
+    if as_json:
+        _print_json(result)
+    else:
+        _print_score(result)
+    return Exit.GOOD if meets_bars(result) else Exit.NOT_GOOD
+
+
+def _wire(number: str) -> "WireVersion":
+    from kexpr.config import WIRE_OF_SCHEMA
+
+    return WIRE_OF_SCHEMA[int(number)]
+
+
+def _warn(message: str) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def _print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _is_pinned(table: "Budget") -> bool:
+    from harness import budget
+
+    try:
+        return budget.load(table.wire) == table
+    except budget.StaleBudget:
+        return False
+
+
+def _print_table(table: "Budget") -> None:
+    click.echo(f"{table.wire}: {'feasible' if table.feasible else 'INFEASIBLE'}")
+    click.echo(f"  {'surface':24}{'slots':>6}{'bytes':>7}{'prompt':>8}{'least':>7}{'full':>6}{'seconds':>9}  verdict")
+    for row in table.rows:
+        verdict = "feasible" if row.feasible else "infeasible"
+        click.echo(
+            f"  {row.surface:24}{row.slots:>6}{row.request_bytes:>7}{row.prompt_tokens:>8}{row.least_answer_tokens:>7}"
+            f"{row.full_answer_tokens:>6}{row.full_answer_seconds:>9.2f}  {verdict}{' (slow)' if row.slow else ''}"
+        )
+
+
+def _print_score(result: dict[str, Any]) -> None:
+    click.echo(f"rows {result['rows']}")
+    click.echo(f"recall {result['recall']['overall']:.1%}")
+    for name in ("category", "technique"):
+        for label, value in result["recall"][name].items():
+            click.echo(f"  {name:10}{label:24}{value:.1%}")
+    click.echo(f"false rejection {result['false_rejection']['overall']:.1%}")
+    for label, value in result["false_rejection"]["slot"].items():
+        click.echo(f"  {'slot':10}{label:24}{value:.1%}")
+    click.echo("microseconds a text: median {median}, p99 {p99}".format(**result["us_per_text"]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""What is checked before a call is spent. Each check gives a line, and stops the run or only warns."""
+
+import os
+from collections.abc import Mapping
+from importlib.resources import as_file, files
+from typing import Any, Final
+
+from harness import budget, guardscore
+from harness.policy import POLICY
+from harness.profiles import Profile
+from kexpr.codes import Surface, WireVersion
+from kexpr.config import FEATURE_KEY, PROVIDER, WIRE_OF_SCHEMA, Active, from_extra
+from kexpr.errors import Rejected
+from kexpr.transport import check_environment
+
+__all__ = [
+    "P1_SURFACES",
+    "Failed",
+    "check_budget",
+    "check_config",
+    "check_guard",
+    "environment_is_clean",
+    "meets_bars",
+    "p1_extra",
+]
+
+P1_SURFACES: Final = {
+    Profile.PHYSIQUE_COACH: (Surface.DAILY, Surface.WEEKLY, Surface.ADAPTIVE_PHYSIQUE),
+    Profile.DUALCOACHTEST: (Surface.WEEKLY, Surface.ADAPTIVE_DUALCOACHTEST),
+}
+"""Phase P1 (harness, "Phases")."""
+
+
+class Failed(Exception):
+    """A check that stops the run; the message is for the person at the terminal and holds codes only."""
+
+
+def p1_extra(profile: Profile, wire: WireVersion) -> dict[str, object]:
+    """The `extra` mapping of a profile in controlled shadow."""
+    schema_version = next(version for version, selected in WIRE_OF_SCHEMA.items() if selected is wire)
+    surfaces = {surface.value: surface in P1_SURFACES[profile] for surface in Surface}
+    block = {"schema_version": schema_version, "mode": "shadow", "surfaces": surfaces, "provider": dict(PROVIDER)}
+    return {FEATURE_KEY: block}
+
+
+def check_config(wire: WireVersion) -> dict[Profile, Active]:
+    """The parsed blocks that the proof runs with."""
+    parsed = {profile: from_extra(p1_extra(profile, wire)) for profile in Profile}
+    active = {profile: config for profile, config in parsed.items() if isinstance(config, Active)}
+    if len(active) < len(parsed):
+        raise Failed("the configuration block of a profile is not active")
+    return active
+
+
+def check_budget(wire: WireVersion) -> list[str]:
+    """Warnings; raises `Failed` where an answer cannot fit. Uses the pinned table, so that no tokenizer is loaded."""
+    try:
+        table = budget.load(wire)
+    except budget.StaleBudget:
+        raise Failed("the pinned budget table is not of these instructions; count it again") from None
+    infeasible = [f"{row.surface} with {row.slots} slots" for row in table.rows if not row.feasible]
+    if infeasible:
+        raise Failed(f"budget: {wire} cannot answer within its tokens: {', '.join(infeasible)}")
+    return [
+        f"budget: a full answer for {row.surface} with {row.slots} slots takes {row.full_answer_seconds} s"
+        for row in table.rows
+        if row.slow
+    ]
+
+
+def check_guard() -> None:
+    """Scores the guard on the development corpus against the bars of the policy."""
+    corpus = files("harness").joinpath("data", "guard-dev.jsonl")
+    with as_file(corpus) as path:
+        score = guardscore.score(guardscore.load_corpus(path))
+    if not meets_bars(score):
+        raise Failed("the guard is below the bars of the gate policy")
+
+
+def meets_bars(score: Mapping[str, Any]) -> bool:
+    """Whether a score of `guardscore.score` reaches every bar of the policy."""
+    recall, false_rejection = score["recall"], score["false_rejection"]["overall"]
+    return (
+        recall["overall"] * 1000 >= POLICY.guard_recall_permille
+        and all(rate * 1000 >= POLICY.guard_category_recall_permille for rate in recall["category"].values())
+        and false_rejection * 1000 <= POLICY.guard_false_rejection_permille
+    )
+
+
+def environment_is_clean() -> bool:
+    """Whether the process environment would let a live attempt through."""
+    try:
+        check_environment(os.environ)
+    except Rejected:
+        return False
+    return True
