@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: setup proof test check clean
+.PHONY: setup proof test test-openai-floor check clean
 
 setup: $(STAMP)
 
@@ -19,10 +19,16 @@ proof: setup
 test: setup
 	$(BIN)/python -m pytest -q
 
+# The oldest supported SDK line; `make test` runs on the newest.
+test-openai-floor:
+	test -x .venv-floor/bin/python || $(PYTHON) -m venv .venv-floor
+	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check -e '.[harness]' 'openai==2.24.0' pytest hypothesis
+	.venv-floor/bin/python -m pytest -q tests/unit/transport tests/integration/transport tests/property/transport tests/unit/harness/rehearsal
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

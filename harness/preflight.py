@@ -11,7 +11,7 @@ from harness.profiles import Profile
 from kexpr.codes import Surface, WireVersion
 from kexpr.config import FEATURE_KEY, PROVIDER, WIRE_OF_SCHEMA, Active, from_extra
 from kexpr.errors import Rejected
-from kexpr.transport import check_environment
+from kexpr.transport import REFUSED_NAMES, check_environment
 
 __all__ = [
     "P1_SURFACES",
@@ -20,6 +20,7 @@ __all__ = [
     "check_config",
     "check_guard",
     "environment_is_clean",
+    "forget_refused_names",
     "meets_bars",
     "p1_extra",
 ]
@@ -85,6 +86,14 @@ def meets_bars(score: Mapping[str, Any]) -> bool:
         and all(rate * 1000 >= POLICY.guard_category_recall_permille for rate in recall["category"].values())
         and false_rejection * 1000 <= POLICY.guard_false_rejection_permille
     )
+
+
+def forget_refused_names() -> bool:
+    """Drop from this process's environment what a sealed client refuses; whether there was any. Rehearsals only."""
+    refused = [name for name in os.environ if name.upper() in REFUSED_NAMES]
+    for name in refused:
+        del os.environ[name]
+    return bool(refused)
 
 
 def environment_is_clean() -> bool:

@@ -67,6 +67,9 @@ class Presented:
     duration_ms: int = 0
 
 
+_REFUSAL_OF: Final = {Reason.PROVIDER_ENVIRONMENT: Outcome.CREDENTIAL_ENVIRONMENT_REJECTED}
+"""A client that cannot be built for another reason closes admission: nothing is claimed for it."""
+
 _NOT_APPLICABLE: Final = Presented(None)
 
 
@@ -151,7 +154,10 @@ class Coordinator:
         return self._clients.provider_kind
 
     def warm(self) -> None:
-        """Import the SDK and build the TLS context now, so that neither eats a deadline. Idempotent."""
+        """Import the SDK and build the TLS context now, so that neither eats a deadline. Idempotent.
+
+        Raises `Rejected` (`provider.environment`, `provider.client`); an attempt would be refused for the same reason.
+        """
         if self._active:
             self._clients.warm()
 
@@ -218,7 +224,6 @@ class Coordinator:
         if refusal is not None:
             return self._not_attempted(job, refusal)
         identity_key = self._identity_key()
-        self._clients.warm()
         if flag.is_set():
             return _NOT_APPLICABLE
         return self._attempt(replace(job, authority=self._observe(job.authority)), manifest, identity_key, flag)
@@ -228,8 +233,9 @@ class Coordinator:
             return Outcome.CREDENTIAL_UNAVAILABLE
         try:
             check_environment(self._environ)
-        except Rejected:
-            return Outcome.CREDENTIAL_ENVIRONMENT_REJECTED
+            self._clients.warm()
+        except Rejected as rejected:
+            return _REFUSAL_OF.get(rejected.reason, Outcome.ADMISSION_CLOSED)
         return None
 
     def _attempt(self, job: Job, manifest: Manifest, identity_key: bytes, flag: Cancellation) -> Presented:

@@ -109,7 +109,6 @@ class ProofResult:
         data = self.to_json()
         return _SUMMARY.format(
             result=self,
-            calls_required=POLICY.proof_total,
             rows=rows,
             outcomes=_listed(data["outcomes"]),
             reasons=_listed(data["reasons"]),
@@ -148,8 +147,8 @@ All calls together: failure rate at most {upper:.1%} (exact one-sided 95 % Clopp
 bring it under 5 %, {one} under 1 %.
 
 - candidate `{result.candidate}` (restart {result.restart}, wire `{result.wire}`, ended: {ended})
-- evidence head `{result.head.sequence}:{result.head.digest}`; keep it elsewhere, since the chain proves integrity only
-  relative to an anchor.
+- evidence head `{result.head.sequence}:{result.head.digest}`; keep it elsewhere: the
+  chain proves integrity only relative to an anchor.
 
 This grants no delivery, activation or approval.
 """

@@ -65,12 +65,10 @@ def prove(options: Options, progress: Progress, warn: Callable[[str], None]) -> 
     for warning in preflight.check_budget(options.wire):
         warn(warning)
     preflight.check_guard()
-    if not preflight.environment_is_clean():
-        if options.live:
-            raise preflight.Failed(
-                "the environment sets a name that a live call refuses (credential_environment_rejected)"
-            )
-        warn("the environment sets a name that a live call would refuse; a rehearsal does not read it")
+    if not options.live and preflight.forget_refused_names():
+        warn("the environment sets a name that a live call would refuse; a rehearsal goes on without it")
+    elif not preflight.environment_is_clean():
+        raise preflight.Failed("the environment sets a name that a live call refuses: credential_environment_rejected")
     options.out.mkdir(mode=0o700, parents=True, exist_ok=True)
     clock = SystemClock()
     evidence = EvidenceLedger.open(options.out / EVIDENCE, clock)

@@ -44,6 +44,7 @@ class Stage:
 @contextmanager
 def stage(
     mode: Mode = Mode.ENABLED,
+    *,
     faults: Iterable[str] = (),
     environ: Mapping[str, str] = ENVIRON,
     surfaces: Iterable[Surface] = tuple(Surface),
