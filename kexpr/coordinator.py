@@ -15,12 +15,12 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from kexpr.attempt import ArtifactAuthority, Cancellation, Candidate, Finalized, Ruling
 from kexpr.clock import CLAIM_LEASE_MS, Clock, SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason, outcome_of
-from kexpr.config import Active, Config, InvalidConfig
+from kexpr.config import Active, Config, InvalidConfig, from_extra
 from kexpr.errors import AuthorityFailed, ClaimRefused, Rejected, UnknownPresentation
 from kexpr.failpoints import reach
 from kexpr.manifest import Manifest
@@ -28,6 +28,9 @@ from kexpr.surfaces import presentation_segments_v1
 from kexpr.telemetry import OutcomeRecord, Telemetry
 from kexpr.transport import ClientFactory, CompletionRequest, check_environment, read_api_key
 from kexpr.wire.contract import OPEN_PROSE, Contract
+
+if TYPE_CHECKING:
+    from kexpr.state import State
 
 __all__ = ["Coordinator", "Job", "Presented"]
 
@@ -144,6 +147,11 @@ class Coordinator:
         self._observe = observe
         self._gate = _Gate(workers)
         self._threads = ThreadPoolExecutor(max_workers=2 * workers, thread_name_prefix="kexpr")
+
+    @classmethod
+    def from_extra(cls, extra: object, state: "State", telemetry: Telemetry) -> Self:
+        """The coordinator of a gateway, from `platforms.telegram.extra`. Never raises on what it finds there."""
+        return cls(from_extra(extra), identity_key=lambda: state.identity_key, telemetry=telemetry)
 
     @property
     def mode(self) -> Mode:
