@@ -73,7 +73,7 @@ class AdaptiveAuthority:
         Raises `ClaimRefused` unless the card has no row, its session is just consumed and its binding is current.
         """
         with self.locks.both():
-            if origin.card_digest in self._cards or not self._pins_hold(origin, binding_digest):
+            if origin.card_digest in self._cards or not ask(self._pins_hold, origin, binding_digest):
                 raise ClaimRefused
             return ("adaptive", origin.card_digest, binding_digest)
 
@@ -103,7 +103,7 @@ class AdaptiveAuthority:
         require_attempting(mode)
         card_digest = origin.card_digest
         with self.locks.both() as transaction:
-            if card_digest in self._cards or not self._pins_hold(origin, binding_digest):
+            if card_digest in self._cards or not ask(self._pins_hold, origin, binding_digest):
                 raise ClaimRefused
             state = ADAPTIVE.step(AdaptiveState.CONSUMED, AdaptiveEvent.CLAIM)
             lease = lease_from(transaction.now)
@@ -208,9 +208,9 @@ class AdaptiveAuthority:
         return held.state if held else AdaptiveState.CONSUMED
 
     def _pins_hold(self, origin: CardPresentationOrigin, binding_digest: str) -> bool:
-        return ask(self._session.is_just_consumed, origin) and (
-            ask(self._session.current_binding_digest, origin) == binding_digest
-        )
+        """Asks the host: to be called through `ask` or `holds`."""
+        session = self._session
+        return session.is_just_consumed(origin) and session.current_binding_digest(origin) == binding_digest
 
     def _finalize(
         self,

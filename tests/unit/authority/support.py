@@ -131,7 +131,7 @@ class Session:
 
     just_consumed: bool = True
     binding: str = BINDING
-    on_ask: Callable[[], None] = field(default=lambda: None)
+    on_ask: Callable[[], object] = field(default=lambda: None)
 
     def is_just_consumed(self, _origin: CardPresentationOrigin) -> bool:
         self.on_ask()
