@@ -1,15 +1,16 @@
 """The rehearsal's prose: a well-formed answer to every request, within each limit, varied, right for any noun."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from harness.manifests import synthetic
+from harness.manifests import PROOF_ORDINALS, synthetic
 from harness.rehearsal.prose import PLACE, answer, answer_bytes, kinds_of, prose_bank
 from kexpr.codes import SlotKind, Surface, WireVersion
-from kexpr.manifest import CAPS, Manifest
+from kexpr.guard import judge
+from kexpr.manifest import CAPS, Manifest, Slot
 from kexpr.surfaces import apply_presentation_segments_v1, presentation_segments_v1
 from kexpr.wire.kexp_wire import LIMIT_OF_SLOT_COUNT, Issued, issue, read_answer
 
@@ -104,6 +105,26 @@ def test_the_bank_is_within_the_caps_and_without_repeats(kind: SlotKind) -> None
     for text in texts:
         assert text.count(PLACE) == 1
         assert 0 < len(text) - len(PLACE) <= CAPS[kind].generated
+
+
+@pytest.mark.parametrize("kind", SlotKind)
+def test_the_guard_accepts_every_text_around_every_expansion(kind: SlotKind) -> None:
+    token = "⟦p_a2b3c4⟧"
+    slots = {s.canonical: s for s in _every_slot() if s.kind is kind}
+    assert slots
+    refused = [
+        (text, decision.reason)
+        for text in prose_bank()[kind]
+        for slot in slots.values()
+        if not (decision := judge(text.replace(PLACE, token), slot, (token,))).accepted
+    ]
+    assert refused == []
+
+
+def _every_slot() -> Iterator[Slot]:
+    for surface in Surface:
+        for ordinal in range(PROOF_ORDINALS):
+            yield from presentation_segments_v1(synthetic(surface, ordinal)).slots
 
 
 def test_a_judgment_attaches_only_what_fits_every_noun() -> None:
