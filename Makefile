@@ -29,7 +29,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/unit/test_docs.py tests/unit/authority/test_diagram.py
+	$(BIN)/python -m pytest -q tests/unit/test_docs.py tests/unit/authority/test_transitions.py
 
 clean:
 	rm -rf $(VENV) .venv-floor build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -119,7 +119,8 @@ def utf16_length(text: str) -> int:
 
 def expand(slot: Slot, text: SlotText) -> str:
     """The slot's text with each token replaced by its expansion, exactly once and in order."""
-    if len(text.tokens) != len(slot.placeholders):
+    tokens_fit = len(text.tokens) == len(slot.placeholders) and all(text.tokens)
+    if not tokens_fit or any(text.text.count(token) != 1 for token in text.tokens):
         raise Rejected(Reason.COMPOSE_EXPANSION)
     pieces: list[str] = []
     rest = text.text
@@ -130,8 +131,6 @@ def expand(slot: Slot, text: SlotText) -> str:
         _refuse_numeric(before)
         pieces += (before, placeholder.expansion)
     _refuse_numeric(rest)
-    if any(token in rest for token in text.tokens):
-        raise Rejected(Reason.COMPOSE_EXPANSION)
     expanded = "".join((*pieces, rest))
     if len(expanded) > slot.caps.expanded:
         raise Rejected(Reason.COMPOSE_EXPANDED_CAP)

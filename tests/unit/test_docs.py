@@ -58,7 +58,7 @@ def test_the_documented_configuration_is_active():
 def test_documented_commands_exist():
     for line in "\n".join(blocks(ROOT / "README.md", "sh")).splitlines():
         words = shlex.split(line, comments=True)
-        if words[0].endswith("/kexpr-harness"):
+        if words and words[0].endswith("/kexpr-harness"):
             verbs = [word for word in words[1:3] if word.isalpha() and not word.startswith("-")]
             options = {word for word in words if word.startswith("--")}
             shown = CliRunner().invoke(cli, [*verbs, "--help"])
