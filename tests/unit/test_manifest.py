@@ -63,7 +63,7 @@ def test_no_repr_holds_content():
     assert "비밀" not in repr(made) + repr(SlotText("비밀", ("비밀",)))
 
 
-@pytest.mark.parametrize("expansion", ["", "각"])
+@pytest.mark.parametrize("expansion", ["", "\u1100\u1161\u11a8"])
 def test_an_expansion_is_nonempty_nfc(expansion):
     with pytest.raises(ValueError, match="NFC"):
         Placeholder(PlaceholderKind.SENTENCE, expansion)
