@@ -139,6 +139,7 @@ class Reason(StrEnum):
     GUARD_DATE = "guard.date"
     GUARD_IDENTITY = "guard.identity"
     GUARD_META = "guard.meta"
+    GUARD_VOCABULARY = "guard.vocabulary"  # a word that is no discourse and has no category of its own
 
     # The form of one slot's text.
     FORM_EMPTY = "form.empty"

@@ -1,0 +1,33 @@
+"""The data files of the lexicon, read once."""
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Final
+
+__all__ = ["DATA_FILES", "data_lines", "data_text", "sections"]
+
+DATA_FILES: Final = ("context.txt", "denied.txt", "discourse.txt", "hanja.txt")
+
+
+@cache
+def data_text(name: str) -> str:
+    """The text of one of `DATA_FILES`."""
+    return (resources.files("kexpr.guard") / "data" / name).read_text("utf-8")
+
+
+def data_lines(name: str) -> list[str]:
+    """The lines that are neither empty nor comments."""
+    return [line for line in data_text(name).splitlines() if line and not line.startswith("#")]
+
+
+def sections(name: str) -> Iterator[tuple[str, list[str]]]:
+    """(section, its lines), in file order; a section starts at a line `[name]`."""
+    title, lines = "", list[str]()
+    for line in data_lines(name):
+        if line.startswith("[") and line.endswith("]"):
+            yield title, lines
+            title, lines = line[1:-1], []
+        else:
+            lines.append(line)
+    yield title, lines

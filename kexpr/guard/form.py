@@ -1,0 +1,140 @@
+"""The form of one slot's text: characters, spacing, caps, and where its placeholders stand.
+
+Nothing here knows a word of Korean but the particles a noun placeholder takes. The result is the text as the later
+layers read it: Hanja read aloud and each placeholder a bare `⟦` word, all code points at their places.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kexpr.codes import Reason
+from kexpr.guard.hanja import HANJA, read_aloud
+from kexpr.guard.particles import PARTICLES, is_particle, last_sound
+from kexpr.manifest import Placeholder, PlaceholderKind, Slot
+
+__all__ = ["MARK", "Refusal", "check_form"]
+
+MARK: Final = "⟦"
+
+_Span = tuple[int, int] | None
+
+
+class Refusal(NamedTuple):
+    """A reason and code-point offsets in the text as it came."""
+
+    reason: Reason
+    span: _Span
+
+
+_FOREIGN: Final = re.compile(f"[^가-힣 .,!?…·:;()'\"{HANJA}-]")
+_JAMO: Final = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa0-\uffdc]")
+_ANY_HANJA: Final = re.compile(f"[{HANJA}]")
+_SPACING: Final = re.compile(r"^ | $|  | (?=[.,!?…:;)])|\( ")
+_BRACKETED: Final = re.compile("⟦[^⟦⟧]*⟧")
+_SYLLABLE: Final = re.compile("[가-힣]")
+_AFTER_NOUN: Final = re.compile(r"""['")]*([가-힣]*)['")]*[.,!?…:;]*(?:$| )""")
+_NEXT_WORD: Final = re.compile(" ([가-힣]+)")
+
+
+def check_form(text: str, slot: Slot, tokens: Sequence[str]) -> str | Refusal:
+    """The text for the later layers, or why its form is refused."""
+    spans = _placed(text, tokens)
+    if isinstance(spans, Refusal):
+        return spans
+    prose = _masked(text, spans)
+    refusal = _length(text, spans, slot) or _characters(text, prose) or _spacing(text)
+    if refusal is not None:
+        return refusal
+    if _ANY_HANJA.search(prose):
+        read = read_aloud(prose)
+        if read is None:
+            return Refusal(Reason.FORM_HANJA, None)
+        prose = read
+    for placeholder, span in zip(slot.placeholders, spans, strict=True):
+        attached = _sentence if placeholder.kind is PlaceholderKind.SENTENCE else _noun
+        refusal = attached(prose, span, placeholder)
+        if refusal is not None:
+            return refusal
+    return prose
+
+
+def _placed(text: str, tokens: Sequence[str]) -> list[tuple[int, int]] | Refusal:
+    """Where the tokens stand: each exactly once, in order, and no other bracket of their kind."""
+    found = [(match.span(), match[0]) for match in _BRACKETED.finditer(text)]
+    for span, token in found:
+        if token not in tokens:
+            return Refusal(Reason.FORM_PLACEHOLDER_UNKNOWN, span)
+    if text.count("⟦") != len(found) or text.count("⟧") != len(found):
+        return Refusal(Reason.FORM_PLACEHOLDER_UNKNOWN, None)
+    written = [token for _, token in found]
+    for token in tokens:
+        times = written.count(token)
+        if times != 1:
+            return Refusal(
+                Reason.FORM_PLACEHOLDER_REPEATED if times else Reason.FORM_PLACEHOLDER_MISSING,
+                found[-1][0] if times else None,
+            )
+    if written != list(tokens):
+        return Refusal(Reason.FORM_PLACEHOLDER_ORDER, None)
+    return [span for span, _ in found]
+
+
+def _masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    for start, end in spans:
+        text = text[:start] + MARK * (end - start) + text[end:]
+    return text
+
+
+def _length(text: str, spans: Sequence[tuple[int, int]], slot: Slot) -> Refusal | None:
+    """The generated cap counts neither a token nor the one space that sets a sentence placeholder off."""
+    separated = sum(placeholder.kind is PlaceholderKind.SENTENCE for placeholder in slot.placeholders)
+    generated = len(text) - sum(end - start for start, end in spans) - separated
+    if generated > slot.caps.generated:
+        return Refusal(Reason.FORM_TOO_LONG, None)
+    return None if text else Refusal(Reason.FORM_EMPTY, None)
+
+
+def _characters(text: str, prose: str) -> Refusal | None:
+    foreign = _FOREIGN.search(prose.replace(MARK, " "))
+    if foreign is None:
+        if prose.strip(MARK) and not _SYLLABLE.search(prose) and not _ANY_HANJA.search(prose):
+            return Refusal(Reason.FORM_PUNCTUATION, None)
+        return None
+    if _JAMO.search(foreign[0]):
+        return Refusal(Reason.FORM_JAMO, foreign.span())
+    if not unicodedata.is_normalized("NFC", text):
+        return Refusal(Reason.FORM_NOT_NFC, foreign.span())
+    return Refusal(Reason.FORM_CHARACTER, foreign.span())
+
+
+def _spacing(text: str) -> Refusal | None:
+    found = _SPACING.search(text)
+    return None if found is None else Refusal(Reason.FORM_SPACING, found.span())
+
+
+def _sentence(prose: str, span: tuple[int, int], _: Placeholder) -> Refusal | None:
+    """Alone: the text's edge or a space on both sides."""
+    start, end = span
+    if (start and prose[start - 1] != " ") or (end < len(prose) and prose[end] != " "):
+        return Refusal(Reason.FORM_PLACEHOLDER_GLUED, span)
+    return None
+
+
+def _noun(prose: str, span: tuple[int, int], placeholder: Placeholder) -> Refusal | None:
+    """A particle or copula may follow directly, as the expansion's last sound has it; nothing is glued before."""
+    start, end = span
+    if start and prose[start - 1] not in " ('\"":
+        return Refusal(Reason.FORM_PLACEHOLDER_GLUED, span)
+    after = _AFTER_NOUN.match(prose, end)
+    if after is None:
+        return Refusal(Reason.FORM_PARTICLE, span)
+    if after[1]:
+        if after[1] in PARTICLES[last_sound(placeholder.expansion)]:
+            return None
+        return Refusal(Reason.FORM_PARTICLE, after.span(1))
+    following = _NEXT_WORD.match(prose, end)
+    if following is not None and is_particle(following[1]):
+        return Refusal(Reason.FORM_PLACEHOLDER_DETACHED, following.span(1))
+    return None

@@ -1,0 +1,288 @@
+"""The lexicon: what the words of a slot may be, loaded once from `data/`, digested, and asked word by word.
+
+Theory of operation. `discourse.txt` holds the stems of discourse, `context.txt` the words that are discourse only in
+company, `denied.txt` the vocabulary of the refused categories. All become one mapping from decomposed base to readings
+(`morphology`). A word is read by its longest base whose rest the base's slots allow; a refused stem of two syllables or
+more takes anything after it, so that compounds are found. Where a refused and an allowed reading share the base, the
+refused one wins. A word without a reading is unknown. Readings of words are cached, since discourse repeats itself.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Final, NamedTuple
+
+from kexpr.codes import Reason
+from kexpr.guard.data_files import DATA_FILES, data_lines, data_text, sections
+from kexpr.guard.morphology import (
+    ADVERB,
+    DETERMINER,
+    ENDINGS,
+    HONORIFIC,
+    LINKS,
+    PAST,
+    WHOLE,
+    decompose,
+    noun_slot,
+    verb_bases,
+)
+
+__all__ = ["LEXICON_VERSION", "Kind", "Lexicon", "Reading", "lexicon", "lexicon_digest"]
+
+LEXICON_VERSION: Final = 1
+_PREFIX: Final = "X"
+_CACHED_WORDS: Final = 4096
+_LONGEST_WORD: Final = 24
+"""Syllables; a longer word has no reading (and costs no time)."""
+
+
+class Kind:
+    """What a word is: small integers, compared for every word of every text."""
+
+    ALLOWED: Final = 0
+    IMAGE: Final = 1
+    CONTEXT: Final = 2
+    DENIED: Final = 3
+    UNKNOWN: Final = 4
+
+
+class Reading(NamedTuple):
+    """How one word reads. `bears`: the form bits its verb may carry; `form`: those it carries."""
+
+    kind: int
+    tag: str
+    bears: int
+    form: int
+    infinitive: bool
+    auxiliary: tuple[int, bool] | None
+    """(form bits, ends in an infinitive) of the word read as an auxiliary of the verb before it."""
+    connects: bool
+    """A sentence placeholder may follow without punctuation."""
+
+
+class _Entry(NamedTuple):
+    slots: str
+    kind: int
+    tag: str
+    bears: int
+
+
+_Entries = dict[str, list[_Entry]]
+_ANY: Final = HONORIFIC | PAST
+
+
+class LazyPattern:
+    """A pattern compiled when first searched: most words of company never occur in one process."""
+
+    __slots__ = ("_compiled", "_pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self._compiled: re.Pattern[str] | None = None
+
+    def search(self, text: str) -> re.Match[str] | None:
+        if self._compiled is None:
+            self._compiled = re.compile(self._pattern)
+        return self._compiled.search(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """Everything the data files say."""
+
+    entries: Mapping[str, list[_Entry]]
+    auxiliaries: Mapping[str, str]
+    contexts: Mapping[str, LazyPattern]
+    phrases: re.Pattern[str]
+    phrase_reasons: tuple[Reason, ...]
+    read: Callable[[str], Reading]
+
+
+def _read(entries: Mapping[str, list[_Entry]], auxiliaries: Mapping[str, str], word: str) -> Reading:
+    jamo = decompose(word) if len(word) <= _LONGEST_WORD else ""
+    auxiliary = _auxiliary(auxiliaries, jamo)
+    for end in range(len(jamo), 0, -1):
+        here = entries.get(jamo[:end])
+        if here is None:
+            continue
+        readings = [
+            Reading(entry.kind, entry.tag, entry.bears, *closed, auxiliary, _connects(entry.slots, word))
+            for entry in here
+            if (closed := _close(auxiliaries, entry.slots, jamo[end:])) is not None
+        ]
+        if readings:
+            return min((_judged(reading) for reading in readings), key=_preference)
+    return Reading(Kind.UNKNOWN, "", _ANY, 0, False, auxiliary, bool(_CONNECTIVE.search(word)))
+
+
+_CONNECTIVE: Final = re.compile(
+    "(?:면|면은|면서|고|고요|며|니|니까|서|는데|은데|인데|듯|듯이|도록|고자|려고|게|아|어|해|가|와|봐|라|진데|한데|운데|큼)$"
+)
+_ADVERBIAL: Final = re.compile("(?:으?로|로는|처럼|같이|라면|이면|이고|고|며|이자)$")
+
+
+def _connects(slots: str, word: str) -> bool:
+    if slots in (ADVERB, WHOLE):
+        return True
+    pattern = _ADVERBIAL if slots in "VCL" else _CONNECTIVE
+    return slots != DETERMINER and pattern.search(word) is not None
+
+
+def _judged(reading: Reading) -> Reading:
+    """Refused if the form says what its verb may not: the reader doing something, or something done."""
+    excess = reading.form & ~reading.bears
+    if not excess or reading.kind >= Kind.DENIED:
+        return reading
+    return reading._replace(kind=Kind.DENIED, tag="~decision" if excess & HONORIFIC else "~evidential")
+
+
+def _preference(reading: Reading) -> tuple[bool, int]:
+    """A refused stem before everything; a refused form only if no other reading of the same base stands."""
+    return not (reading.kind == Kind.DENIED and not reading.tag.startswith("~")), reading.kind
+
+
+def _close(auxiliaries: Mapping[str, str], slots: str, rest: str) -> tuple[int, bool] | None:
+    """(form bits, ends in an infinitive) if `rest` is an ending that `slots` allow."""
+    for slot in slots:
+        if slot == _PREFIX:
+            return 0, False
+        if rest in ENDINGS[slot]:
+            return 0, slot == "A" and not rest
+        for between, following, bits in LINKS.get(slot, ()):
+            if rest.startswith(between):
+                found = _close(auxiliaries, following, rest[len(between) :])
+                if found is not None:
+                    return found[0] | bits, found[1]
+        if slot == "A":
+            found = _auxiliary(auxiliaries, rest)
+            if found is not None:
+                return found
+    return None
+
+
+def _auxiliary(auxiliaries: Mapping[str, str], jamo: str) -> tuple[int, bool] | None:
+    for end in range(min(len(jamo), 8), 1, -1):
+        slots = auxiliaries.get(jamo[:end])
+        if slots is not None:
+            found = _close(auxiliaries, slots, jamo[end:])
+            if found is not None:
+                return found
+    return None
+
+
+# Loading.
+
+
+def _add(entries: _Entries, base: str, entry: _Entry) -> None:
+    entries.setdefault(base, []).append(entry)
+
+
+def _add_noun(entries: _Entries, noun: str, kind: int, tag: str) -> None:
+    jamo = decompose(noun)
+    _add(entries, jamo, _Entry(noun_slot(jamo), kind, tag, _ANY))
+
+
+def _add_verb(entries: _Entries, spelled: str, kind: int, tag: str, bears: int) -> None:
+    stem, _, irregular = spelled.partition(":")
+    for base, slots in verb_bases(stem, irregular):
+        _add(entries, base, _Entry(slots, kind, tag, bears))
+
+
+def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:
+    words = {name: " ".join(lines).split() for name, lines in sections("discourse.txt")}
+    past, honorific = frozenset(words["past"]), frozenset(words["honorific"])
+
+    def verb(spelled: str, bears: int) -> None:
+        stem = spelled.partition(":")[0]
+        bears |= (PAST if stem in past else 0) | (HONORIFIC if stem in honorific else 0)
+        _add_verb(entries, spelled, Kind.ALLOWED, "", bears)
+
+    for name, kind in (("noun", Kind.ALLOWED), ("noun.time", Kind.ALLOWED), ("noun.scene", Kind.IMAGE)):
+        for noun in words[name]:
+            _add_noun(entries, noun, kind, "")
+    for name, slot in (("adverb", ADVERB), ("whole", WHOLE), ("determiner", DETERMINER)):
+        for word in words[name]:
+            _add(entries, decompose(word), _Entry(slot, Kind.ALLOWED, "", _ANY))
+    for name, bears in (("verb.invite", HONORIFIC), ("verb.plain", 0), ("adjective", 0)):
+        for spelled in words[name]:
+            verb(spelled, bears)
+    for name, bears in (("root.plain", PAST), ("root.invite", _ANY)):
+        for root in words[name]:
+            _add_noun(entries, root, Kind.ALLOWED, "")
+            verb(f"{root}하", bears)
+            verb(f"{root}드리", 0)
+    for spelled in words["auxiliary"]:
+        for base, slots in verb_bases(spelled):
+            auxiliaries[base] = auxiliaries.get(base, "") + slots
+
+
+def _load_context(entries: _Entries) -> dict[str, LazyPattern]:
+    """Lines `class stem<TAB>pattern`; the tag of an entry is the line's own head."""
+    add: Final = {
+        "n": lambda stem, tag: _add_noun(entries, stem, Kind.CONTEXT, tag),
+        "v": lambda stem, tag: _add_verb(entries, stem, Kind.CONTEXT, tag, _ANY),
+        "a": lambda stem, tag: _add(entries, decompose(stem), _Entry(ADVERB, Kind.CONTEXT, tag, _ANY)),
+        "w": lambda stem, tag: _add(entries, decompose(stem), _Entry(WHOLE, Kind.CONTEXT, tag, _ANY)),
+    }
+    patterns: dict[str, LazyPattern] = {}
+    for line in data_lines("context.txt"):
+        head, _, pattern = line.partition("\t")
+        word_class, _, stem = head.partition(" ")
+        add[word_class](stem, head)
+        patterns[head] = LazyPattern(pattern)
+    return patterns
+
+
+def _load_denied(entries: _Entries) -> list[tuple[str, str]]:
+    """Sections `category.noun`, `category.verb`, `category.phrase`; returns the phrases as (category, pattern)."""
+    phrases: list[tuple[str, str]] = []
+    for name, lines in sections("denied.txt"):
+        category, _, part = name.partition(".")
+        if part == "phrase":
+            phrases += [(category, line) for line in lines]
+            continue
+        for spelled in " ".join(lines).split():
+            stem, _, irregular = spelled.partition(":")
+            if part == "verb":
+                for base, slots in verb_bases(stem, irregular):
+                    slots = _PREFIX if len(stem) > 1 else slots
+                    _add(entries, base, _Entry(slots, Kind.DENIED, category, _ANY))
+            else:
+                jamo = decompose(stem)
+                slots = {"word": WHOLE}.get(part) or (_PREFIX if len(stem) > 1 else noun_slot(jamo))
+                _add(entries, jamo, _Entry(slots, Kind.DENIED, category, _ANY))
+    return phrases
+
+
+def _phrase_pattern(phrases: list[tuple[str, str]]) -> re.Pattern[str]:
+    body = "|".join(f"({pattern})" for _, pattern in phrases)
+    return re.compile(f"(?<![가-힣])(?:{body})" if body else "(?!)")
+
+
+def lexicon_digest() -> str:
+    """SHA-256 (hex) over the version and every data file: what a promotion candidate is pinned to."""
+    digest = hashlib.sha256(f"{LEXICON_VERSION}\n".encode())
+    for name in DATA_FILES:
+        text = data_text(name)
+        digest.update(f"{name}\0{len(text)}\0{text}".encode())
+    return digest.hexdigest()
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The one lexicon of the process; loads on first use."""
+    entries: _Entries = {}
+    auxiliaries: dict[str, str] = {}
+    _load_discourse(entries, auxiliaries)
+    contexts = _load_context(entries)
+    phrases = _load_denied(entries)
+    return Lexicon(
+        entries,
+        auxiliaries,
+        contexts,
+        _phrase_pattern(phrases),
+        tuple(Reason(f"guard.{category}") for category, _ in phrases),
+        lru_cache(_CACHED_WORDS)(lambda word: _read(entries, auxiliaries, word)),
+    )

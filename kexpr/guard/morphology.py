@@ -1,0 +1,176 @@
+"""Korean inflection by rule, over conjoining jamo.
+
+A word is decomposed (NFD), so that stem and ending are plain strings even where they share a syllable (보 + ㄹ게요 is
+볼게요). A stem yields a few *bases*; each base belongs to *slots* (`P`, `E`, `A`, …) and a slot lists what may follow:
+endings that close the word, and links to a further slot (honorific, past, presumptive). Irregular classes differ only
+in their bases. Nouns are stems whose endings are particles and the copula.
+
+The tables hold what the discourse of a slot needs. Hearsay (-대요, -더라고요), doubt (-ㄹ지도) and contrast (-지만) are
+left out on purpose: a word with such an ending has no reading here.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+__all__ = [
+    "ADVERB",
+    "DETERMINER",
+    "ENDINGS",
+    "HONORIFIC",
+    "LINKS",
+    "PAST",
+    "WHOLE",
+    "decompose",
+    "noun_slot",
+    "verb_bases",
+]
+
+HONORIFIC: Final = 1
+"""Bit of a link: the subject is the reader."""
+PAST: Final = 2
+
+WHOLE: Final = "W"
+ADVERB: Final = "D"
+DETERMINER: Final = "Q"
+
+_VOWELS: Final = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
+_FIRST_VOWEL: Final = 0x1161
+_FIRST_TAIL: Final = 0x11A7
+_TAILS: Final = " ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"
+_TAIL_OF: Final = {compatible: chr(_FIRST_TAIL + index) for index, compatible in enumerate(_TAILS) if index}
+_VOWEL_OF: Final = {compatible: chr(_FIRST_VOWEL + index) for index, compatible in enumerate(_VOWELS)}
+_COMPATIBLE_VOWEL: Final = {vowel: compatible for compatible, vowel in _VOWEL_OF.items()}
+
+_RIEUL: Final = _TAIL_OF["ㄹ"]
+_BRIGHT: Final = ("곱", "돕")
+"""The ㅂ stems whose infinitive keeps a bright vowel (고와, 도와)."""
+
+
+def decompose(text: str) -> str:
+    """`text` in conjoining jamo; a compatibility consonant at the front of an ending is the tail it becomes."""
+    return unicodedata.normalize("NFD", text)
+
+
+def _ending(spelled: str) -> str:
+    return _TAIL_OF[spelled[0]] + decompose(spelled[1:]) if spelled[0] in _TAIL_OF else decompose(spelled)
+
+
+def _endings(*groups: str) -> frozenset[str]:
+    return frozenset("" if spelled == "-" else _ending(spelled) for group in groups for spelled in group.split())
+
+
+_BARE: Final = (
+    "고 고서 고는 고도 고요 고자 지 지요 죠 게 게끔 게도 기 기는 기도 기에 기에는 기를 기로 기가 기까지 기만 기보다 긴 길 "
+    "던 듯 듯이 자 자면 자고 자는 도록 든 든지 거나 다가 다"
+)
+_NASAL: Final = "는 는데 는데요 는지 는지를 네 네요 느라 는구나 는군요"
+_MID: Final = "면 면은 면서 며 려 려고 려면 려는 려니 러 므로"
+_SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ까 ㄹ래요 ㄹ지 ㄹ지요 ㄹ수록 ㅁ ㅁ을 ㅁ이 ㅁ은 ㅁ으로 ㅁ에 니 니까 니까요 오니 옵니다 오며"
+_FORMAL: Final = "ㅂ니다 ㅂ니까 ㅂ시다 ㄴ다 ㄴ다면 ㄴ답니다"
+_INFINITIVE: Final = "- 서 서는 서요 서도 도 도요 요 라"
+_TENSED: Final = "습니다 습니까 어요 지요 죠 네요 는데 는데요 고 고요 으니 으니까 으며 으면 기에 다 던 을까요 나요 음"
+
+_CASES: Final = (
+    "- 의 에 에는 에도 에서 에서는 에서도 에서부터 에까지 에만 에나 에다 에다가 에요 도 만 만은 만큼은 까지 까지는 까지도 까지만 까지의 "
+    "까지예요 까지입니다 까지이고 부터 부터는 부터의 처럼 처럼요 같이 마다 마저 대로 대로요 하고 들 들을 들이 들은 들과 들도 들의 들에 "
+    "들로 들처럼 들까지 엔 에선"
+)
+_COPULA: Final = (
+    "입니다 입니다만 입니까 이지요 이죠 이고 이고요 이며 이면서 인 인데요 인데 일 일까요 이라 이라서 이라는 이라고 이라고도 이니 이니까 이네요 "
+    "인지 인지요 이자 이랄까요 이면 이든 이든지 이기도 이기에 이었습니다 이었어요 이었지요 이었네요 이던 인가요 일지요"
+)
+_AFTER_VOWEL: Final = (
+    "는 가 를 와 와는 와도 와의 로 로는 로도 로요 로부터 로서 로만 랑 나 나마 든 든지 란 라도 예요 지요 죠 고 고요 며 면서 ㄴ데요 ㄴ데 ㄹ까요 라 라서 "
+    "라는 라고 라고도 라면 니 니까 네요 자 였습니다 였어요 였지요 였네요 던 ㄴ지 ㄴ ㄹ ㄴ가요 랄까요 야말로"
+)
+_AFTER_CONSONANT: Final = "은 이 을 과 과는 과도 과의 으로 으로는 으로도 으로요 으로부터 으로서 으로만 이랑 이나 이나마 이란 이라도 이라면 이에요 이야말로"
+_AFTER_RIEUL: Final = "로 로는 로도 로요 로부터 로서 로만"
+
+ENDINGS: Final[Mapping[str, frozenset[str]]] = {
+    WHOLE: frozenset({""}),
+    DETERMINER: frozenset({""}),
+    ADVERB: _endings("- 도 는 요 만 이요 라도"),
+    "P": _endings(_BARE),
+    "N": _endings(_NASAL),
+    "M": _endings(_MID),
+    "E": _endings(_SOFT),
+    "B": _endings(_FORMAL),
+    "S": _endings("습니다 습니까 는다 답니다 습니다만 소"),
+    "A": _endings(_INFINITIVE),
+    "H": _endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
+    "I": _endings("세요 셔요 셔서 셔도 셔도요 셔 소서"),
+    "T": _endings(_TENSED),
+    "V": _endings(_CASES, _COPULA, _AFTER_VOWEL),
+    "C": _endings(_CASES, _COPULA, _AFTER_CONSONANT),
+    "L": _endings(_CASES, _COPULA, _AFTER_CONSONANT, _AFTER_RIEUL),
+    "G": _endings("습니다 습니까 어요 지요 죠 네요 고 고요 으니 다는 다고 는데 는데요 는지요 는지"),
+}
+"""What may close a word after each slot."""
+
+LINKS: Final[Mapping[str, tuple[tuple[str, str, int], ...]]] = {
+    "P": ((decompose("겠"), "G", 0),),
+    "E": ((decompose("시"), "H", HONORIFIC), ("", "I", HONORIFIC)),
+    "A": ((_TAIL_OF["ㅆ"], "T", PAST),),
+    "H": ((decompose("겠"), "G", HONORIFIC),),
+    "I": ((decompose("셨"), "T", HONORIFIC | PAST),),
+}
+"""Slot -> (what is between, the slot after it, the bits it sets)."""
+
+
+def noun_slot(noun: str) -> str:
+    """The particle slot of a noun (composed or decomposed), by its last sound."""
+    last = decompose(noun)[-1]
+    return "V" if last <= "\u11a7" else "L" if last == _RIEUL else "C"
+
+
+def verb_bases(stem: str, irregular: str = "") -> list[tuple[str, str]]:
+    """(base in jamo, slots) of a verb or adjective stem; `irregular` is one of `ㅂ ㄷ ㅅ ㅎ ㅡ` or nothing.
+
+    르 doubles, 하 and ㄹ-final stems alternate without being told; `ㅡ` marks the few 르 stems that do not (따르다).
+    """
+    jamo = decompose(stem)
+    if irregular:
+        return _irregular_bases(stem, jamo, irregular)
+    if jamo[-1] == _RIEUL:
+        return [(jamo, "PM"), (jamo[:-1], "NEB"), (jamo + _suffix_vowel(jamo, "어"), "A")]
+    if jamo[-1] > "\u11a7":
+        soft = jamo + decompose("으")
+        return [(jamo, "PNS"), (soft, "ME"), (jamo + _suffix_vowel(jamo, "어"), "A")]
+    return [(jamo, "PNMEB"), *((base, "A") for base in _contracted(stem, jamo))]
+
+
+def _irregular_bases(stem: str, jamo: str, irregular: str) -> list[tuple[str, str]]:
+    body = jamo[:-1]
+    if irregular == "ㅡ":
+        return [(jamo, "PNMEB"), (body + _suffix_vowel(jamo[:-2], "어")[1:], "A")]
+    soft, infinitive = {
+        "ㅂ": (body + decompose("우"), body + decompose("와" if stem in _BRIGHT else "워")),
+        "ㄷ": (body + _RIEUL + decompose("으"), body + _RIEUL + _suffix_vowel(jamo, "어")),
+        "ㅅ": (body + decompose("으"), body + _suffix_vowel(jamo, "어")),
+        "ㅎ": (body, body[:-1] + _VOWEL_OF["ㅐ"]),
+    }[irregular]
+    return [(jamo, "PNS"), (soft, "ME"), (infinitive, "A")]
+
+
+def _contracted(stem: str, jamo: str) -> Iterable[str]:
+    """The infinitives of a vowel stem: contracted, and spelled out where both are written."""
+    body, vowel = jamo[:-1], _COMPATIBLE_VOWEL[jamo[-1]]
+    if stem.endswith("하"):
+        return (body + _VOWEL_OF["ㅐ"], jamo + decompose("여"))
+    if stem.endswith("르") and len(stem) > 1:
+        doubled = _RIEUL + "\u1105"
+        return (body[:-1] + doubled + _suffix_vowel(body[:-1], "어")[1:],)
+    if vowel == "ㅡ":
+        return (body + _suffix_vowel(body[:-1], "어")[1:],)
+    merged = {"ㅗ": "ㅘ", "ㅜ": "ㅝ", "ㅣ": "ㅕ", "ㅚ": "ㅙ"}.get(vowel)
+    spelled = jamo + _suffix_vowel(jamo, "어")
+    if merged:
+        return (body + _VOWEL_OF[merged], spelled)
+    return (jamo,) if vowel in "ㅏㅐㅓㅔㅕ" else (spelled,)
+
+
+def _suffix_vowel(jamo: str, closed: str) -> str:
+    """아 after a bright vowel, otherwise `closed`."""
+    vowels = [_COMPATIBLE_VOWEL[character] for character in jamo if character in _COMPATIBLE_VOWEL]
+    return decompose("아" if vowels and vowels[-1] in "ㅏㅗㅑ" else closed)
