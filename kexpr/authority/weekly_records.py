@@ -84,10 +84,10 @@ class PreparedV1:
     body: str = field(repr=False)
     destination: str = field(repr=False)
     body_digest: str
-    template_digest: str
-    destination_digest: str
-    registry_digest: str
-    config_digest: str
+    template_digest: str = field(repr=False)
+    destination_digest: str = field(repr=False)
+    registry_digest: str = field(repr=False)
+    config_digest: str = field(repr=False)
 
     @property
     def canonical_body_digest(self) -> str:
@@ -104,10 +104,10 @@ class PresentedV2:
     body: str = field(repr=False)
     destination: str = field(repr=False)
     body_digest: str
-    template_digest: str
-    destination_digest: str
-    registry_digest: str
-    config_digest: str
+    template_digest: str = field(repr=False)
+    destination_digest: str = field(repr=False)
+    registry_digest: str = field(repr=False)
+    config_digest: str = field(repr=False)
     canonical_body_digest: str
     presentation_surface: str
     presentation_attempt_id: str = field(repr=False)
