@@ -1,7 +1,9 @@
 """Exact records: a frozen dataclass is the schema, its field names and types are all a record may hold."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
 from typing import Any, TypeVar, get_args
 
 from kexpr.clock import Instant, Lease
@@ -30,11 +32,17 @@ def to_record(row: Any) -> dict[str, object]:
 
 def from_record(schema: type[T], record: Record) -> T:
     """The record as `schema`; raises `IllegalHistory` unless keys and types are exact."""
-    types = {field.name: get_args(field.type) or (field.type,) for field in fields(schema)}  # type: ignore[arg-type]
+    types = _types_of(schema)  # type: ignore[arg-type] - a class is hashable
     require(record.keys() == types.keys())
     require(all(type(record[name]) in types[name] for name in types))
     values: dict[str, Any] = dict(record)
     return schema(**values)
+
+
+@cache
+def _types_of(schema: Any) -> Mapping[str, tuple[Any, ...]]:
+    """The exact types of each field; `bool` is not `int` here."""
+    return {field.name: get_args(field.type) or (field.type,) for field in fields(schema)}
 
 
 def final_outcome(code: object) -> Outcome:
