@@ -158,7 +158,7 @@ def score(corpus: Path, as_json: bool) -> int:
 
     try:
         rows = guardscore.load_corpus(corpus)
-    except guardscore.CorpusError as error:
+    except guardscore.CorpusInvalid as error:
         raise _Stop(f"{corpus}: {error}", Exit.INVALID) from None
     result = guardscore.score(rows)
     if as_json:
@@ -204,14 +204,19 @@ def _print_table(table: "Budget") -> None:
 
 def _print_score(result: dict[str, Any]) -> None:
     click.echo(f"rows {result['rows']}")
-    click.echo(f"recall {result['recall']['overall']:.1%}")
+    click.echo(f"recall {_percent(result['recall']['overall'])}")
     for name in ("category", "technique"):
         for label, value in result["recall"][name].items():
-            click.echo(f"  {name:10}{label:24}{value:.1%}")
-    click.echo(f"false rejection {result['false_rejection']['overall']:.1%}")
+            click.echo(f"  {name:10}{label:24}{_percent(value)}")
+    click.echo(f"false rejection {_percent(result['false_rejection']['overall'])}")
     for label, value in result["false_rejection"]["slot"].items():
-        click.echo(f"  {'slot':10}{label:24}{value:.1%}")
+        click.echo(f"  {'slot':10}{label:24}{_percent(value)}")
     click.echo("microseconds a text: median {median}, p99 {p99}".format(**result["us_per_text"]))
+
+
+def _percent(rate: float | None) -> str:
+    """A rate of no rows is none."""
+    return "-" if rate is None else f"{rate:.1%}"
 
 
 if __name__ == "__main__":

@@ -82,10 +82,15 @@ def meets_bars(score: Mapping[str, Any]) -> bool:
     """Whether a score of `guardscore.score` reaches every bar of the policy."""
     recall, false_rejection = score["recall"], score["false_rejection"]["overall"]
     return (
-        recall["overall"] * 1000 >= POLICY.guard_recall_permille
-        and all(rate * 1000 >= POLICY.guard_category_recall_permille for rate in recall["category"].values())
-        and false_rejection * 1000 <= POLICY.guard_false_rejection_permille
+        _at_least(recall["overall"], POLICY.guard_recall_permille)
+        and all(_at_least(rate, POLICY.guard_category_recall_permille) for rate in recall["category"].values())
+        and (false_rejection or 0) * 1000 <= POLICY.guard_false_rejection_permille
     )
+
+
+def _at_least(rate: float | None, permille: int) -> bool:
+    """A rate of no rows misses nothing."""
+    return rate is None or rate * 1000 >= permille
 
 
 def forget_refused_names() -> bool:

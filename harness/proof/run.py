@@ -17,6 +17,7 @@ from harness.proof.plan import proof_slots
 from kexpr.attempt import ArtifactAuthority, Cancellation, Finalized, Ruling, Ticket
 from kexpr.clock import Clock
 from kexpr.codes import NOT_ATTEMPTED, Mode, Outcome, ProviderKind, Surface
+from kexpr.failpoints import reach
 from kexpr.paths.publication import Publication
 
 __all__ = ["CallNotMade", "Intents", "World", "run_proof"]
@@ -122,6 +123,7 @@ def _call(evidence: EvidenceLedger, intents: Intents, world: World, slot: Slot, 
     evidence.outcome(
         slot, outcome, publication.reason, duration_ms=publication.duration_ms, requests=publication.requests
     )
+    reach("harness.outcome_written")
     return outcome
 
 

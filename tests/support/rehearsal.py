@@ -11,7 +11,7 @@ from kexpr.codes import Mode, Surface, WireVersion
 from kexpr.config import Active
 from kexpr.coordinator import Coordinator
 from kexpr.telemetry import Telemetry
-from kexpr.telemetry.record import TelemetryRecord
+from kexpr.telemetry.record import OutcomeRecord, TelemetryRecord
 from kexpr.transport import ClientFactory
 
 ENVIRON: Mapping[str, str] = {"OPENAI_API_KEY": "sk-rehearsal-0123456789"}
@@ -36,9 +36,9 @@ class Stage:
     sink: Collected
 
     @property
-    def records(self) -> list[TelemetryRecord]:
+    def records(self) -> list[OutcomeRecord]:
         assert self.telemetry.flush(5)
-        return self.sink.records
+        return [record for record in self.sink.records if isinstance(record, OutcomeRecord)]
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import asyncio
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -41,7 +42,7 @@ def test_the_readme_embeds_in_ten_lines_and_runs(tmp_path, monkeypatch):
         async def edit_text(self, text: str) -> None:
             self.edits.append(text)
 
-    names: dict = {"extra": {}, "event_exists": lambda _: True}
+    names: dict[str, Any] = {"extra": {}, "event_exists": lambda _: True}
     exec(compile(code, "README.md", "exec"), names)
     message = Message()
     asyncio.run(names["first_save"]("event-1", ("기록 없음",) * 7, ("물 자주 마시기",), message))

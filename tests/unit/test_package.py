@@ -26,7 +26,8 @@ def test_importing_kexpr_is_light():
 
 
 def test_importing_the_coordinator_loads_no_client():
-    assert not modules_after("import kexpr.coordinator, kexpr.state, kexpr.paths.daily") & {"openai", "httpx", "httpcore"}
+    clients = {"openai", "httpx", "httpcore"}
+    assert not modules_after("import kexpr.coordinator, kexpr.state, kexpr.paths.daily") & clients
 
 
 def test_kexpr_never_imports_the_harness():

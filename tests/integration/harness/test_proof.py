@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,7 +23,7 @@ from kexpr.codes import Mode, Outcome, ProviderKind, Surface
 from kexpr.exits import Exit
 
 
-def prove(capsys, *arguments: str) -> tuple[int, dict, str]:
+def prove(capsys, *arguments: str) -> tuple[int, dict[str, Any], str]:
     code = main(["proof", "--json", *arguments])
     captured = capsys.readouterr()
     return code, json.loads(captured.out) if captured.out else {}, captured.err
