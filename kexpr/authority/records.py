@@ -32,7 +32,7 @@ def to_record(row: Any) -> dict[str, object]:
 
 def from_record(schema: type[T], record: Record) -> T:
     """The record as `schema`; raises `IllegalHistory` unless keys and types are exact."""
-    types = _types_of(schema)  # type: ignore[arg-type] - a class is hashable
+    types = _types_of(schema)  # type: ignore[arg-type]  # a class is hashable
     require(record.keys() == types.keys())
     require(all(type(record[name]) in types[name] for name in types))
     values: dict[str, Any] = dict(record)
