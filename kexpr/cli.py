@@ -1,16 +1,22 @@
 """`kexpr`: what an operator runs by hand. Local terminal only; nothing printed here is logged."""
 
 import argparse
+import json
 import sys
 import unicodedata
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from kexpr import __version__
 from kexpr.codes import SlotKind, Surface
 from kexpr.exits import Exit
 from kexpr.guard import Decision, judge
 from kexpr.manifest import Placeholder, PlaceholderKind, Slot
+
+if TYPE_CHECKING:
+    from kexpr.cutover import CutoverAudit
+    from kexpr.strict_yaml import YamlFault
 
 __all__ = ["main"]
 
@@ -63,7 +69,51 @@ def _parser() -> argparse.ArgumentParser:
         "--expansion", help=f"what a noun placeholder stands for (default: {_NOUN_STAND_IN}); decides the particle"
     )
     check.set_defaults(run=_check, usage_error=check.error)
+    audit = commands.add_parser(
+        "audit-config",
+        help="audit configuration files for the cutover",
+        description="Audit configuration files for the cutover. Read-only. Exit 0: every file is ready, 1: one is not, "
+        "3: one is not a strict YAML document; of several files the highest code.",
+    )
+    audit.add_argument("--config", required=True, action="append", type=Path, metavar="PATH", help="may be repeated")
+    audit.add_argument("--json", action="store_true", help="print one JSON object")
+    audit.set_defaults(run=_audit_config)
     return parser
+
+
+def _audit_config(arguments: argparse.Namespace) -> Exit:
+    from kexpr.cutover import CutoverAudit, audit_config_file
+    from kexpr.strict_yaml import YamlFault, YamlInvalid
+
+    results: list[CutoverAudit | YamlFault] = []
+    for path in arguments.config:
+        try:
+            results.append(audit_config_file(path))
+        except YamlInvalid as invalid:
+            results.append(invalid.fault)
+    if arguments.json:
+        files = [
+            {"invalid": r.value} if isinstance(r, YamlFault) else {**r.to_json(), "ready": r.ready} for r in results
+        ]
+        print(json.dumps({"schema_version": 1, "files": files}, separators=(",", ":")))
+    else:
+        for path, result in zip(arguments.config, results, strict=True):
+            print(f"{path}: {_audited(result)}")
+    for path, result in zip(arguments.config, results, strict=True):
+        if isinstance(result, YamlFault):
+            print(f"kexpr: {path}: not a strict YAML document: {result}", file=sys.stderr)
+    codes = [Exit.INVALID if isinstance(r, YamlFault) else Exit.GOOD if r.ready else Exit.NOT_GOOD for r in results]
+    return max(codes)
+
+
+def _audited(result: "CutoverAudit | YamlFault") -> str:
+    from kexpr.strict_yaml import YamlFault
+
+    if isinstance(result, YamlFault):
+        return f"invalid ({result})"
+    if result.ready:
+        return f"ready, sha256 {result.config_sha256}"
+    return f"not ready ({', '.join(result.reasons)})"
 
 
 def _check(arguments: argparse.Namespace) -> Exit:
