@@ -6,7 +6,8 @@ exchange goes to the authority's `finalize`, which decides under its own lock wh
 never edits or sends; it hands back what is durable, and only the path publishes.
 
 `present` runs in the calling thread, since every step of the exchange is clamped to the deadline. `run` is for asyncio
-hosts: cancelling the awaiting task sets a flag that `finalize` reads, so the thread that goes on cannot publish.
+hosts: cancelling the awaiting task sets a flag that `finalize` reads, so the thread that goes on cannot publish. What
+has to be done after a delivery goes through `complete`, in threads that no waiting call can take up.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from kexpr.attempt import ArtifactAuthority, Cancellation, Candidate, Finalized,
 from kexpr.clock import CLAIM_LEASE_MS, Clock, SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason, outcome_of
 from kexpr.config import Active, Config, InvalidConfig, from_extra
-from kexpr.errors import AuthorityFailed, ClaimRefused, Rejected, UnknownPresentation
+from kexpr.errors import AuthorityFailed, ClaimRefused, KexprError, Rejected, UnknownPresentation
 from kexpr.failpoints import reach
 from kexpr.manifest import Manifest
 from kexpr.surfaces import presentation_segments_v1
@@ -38,6 +39,9 @@ CLIENT_TIMEOUT_S: Final = 3.0
 """The client's own timeout inside the claim's four seconds (contract, section 5)."""
 
 DEFAULT_WORKERS: Final = 4
+
+_WAITING_THREADS: Final = 28
+"""For calls that wait, each holding a thread: a tap waits until its message's lock is free."""
 
 _Result = TypeVar("_Result")
 
@@ -146,7 +150,8 @@ class Coordinator:
         self._environ = environ
         self._observe = observe
         self._gate = _Gate(workers)
-        self._threads = ThreadPoolExecutor(max_workers=2 * workers, thread_name_prefix="kexpr")
+        self._threads = ThreadPoolExecutor(max_workers=workers + _WAITING_THREADS, thread_name_prefix="kexpr")
+        self._steps = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="kexpr-step")
 
     @classmethod
     def from_extra(cls, extra: object, state: "State", telemetry: Telemetry) -> Self:
@@ -196,19 +201,36 @@ class Coordinator:
     ) -> _Result:
         """Run `call` in a thread of ours and return what it returns.
 
-        Cancelling the awaiting task sets the flag that `call` was given and does not wait; the result of an abandoned
-        call goes to `discard`.
+        Cancelling the awaiting task sets the flag that `call` was given and does not wait: a call that has not begun
+        never does, and the result of one that has goes to `discard`, in a thread of ours.
         """
         flag = Cancellation()
-        handover = _Handover(discard)
-        future = asyncio.wrap_future(self._threads.submit(lambda: handover.offer(call(flag))))
+        handover: _Handover[_Result] = _Handover(
+            lambda result: self._steps.submit(discard, result) if discard else None
+        )
         try:
-            return await asyncio.shield(future)
+            return await asyncio.wrap_future(self._threads.submit(lambda: handover.offer(call(flag))))
         except asyncio.CancelledError:
             flag.set()
             handover.abandon()
-            future.add_done_callback(_retrieve)
             raise
+
+    async def complete(self, call: Callable[[], _Result]) -> _Result:
+        """Run a short `call` in a thread of ours to its end; a cancellation of the awaiting task is raised after it.
+
+        It must not wait for what a call of `run` holds.
+        """
+        future = asyncio.wrap_future(self._steps.submit(call))
+        cancelled: asyncio.CancelledError | None = None
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        result = future.result()
+        if cancelled is not None:
+            raise cancelled
+        return result
 
     async def present_async(self, job: Job) -> Presented:
         """`present` for asyncio hosts: the event loop never waits on a lock, a disk or the network."""
@@ -253,7 +275,7 @@ class Coordinator:
             ticket = job.authority.claim(self._active.mode)
         except ClaimRefused:
             return _NOT_APPLICABLE
-        except AuthorityFailed:
+        except KexprError:
             return self._broken(job, started, claimed=True)
         reach("coordinator.claimed")
         exchange = _Exchange(self._clients, self._contract_in_use(), self._environ)
@@ -261,7 +283,7 @@ class Coordinator:
         reach("coordinator.ruled")
         try:
             final = job.authority.finalize(ticket, ruling, flag)
-        except AuthorityFailed:
+        except KexprError:
             return self._broken(job, started, claimed=True, attempt_id=ticket.attempt_id, requests=exchange.requests)
         reach("coordinator.finalized")
         duration_ms = self._emit(job, final.outcome, final.reason, started, ticket.attempt_id)
@@ -349,7 +371,7 @@ class _Exchange:
 class _Handover(Generic[_Result]):
     """Gives a thread's result to the waiting task or, once that has gone, to `discard`: exactly one of them."""
 
-    def __init__(self, discard: Callable[[_Result], None] | None) -> None:
+    def __init__(self, discard: Callable[[_Result], object]) -> None:
         self._discard = discard
         self._lock = threading.Lock()
         self._abandoned = False
@@ -367,15 +389,9 @@ class _Handover(Generic[_Result]):
             self._drop_if_abandoned()
 
     def _drop_if_abandoned(self) -> None:
-        if self._abandoned and self._results and self._discard:
+        if self._abandoned and self._results:
             self._discard(self._results.pop())
 
 
 def _publishable(final: Finalized) -> str | None:
     return final.body if final.outcome is Outcome.SELECTED else None
-
-
-def _retrieve(future: "asyncio.Future[_Result]") -> None:
-    """Take the exception of an abandoned call, so that no event loop logs it."""
-    if not future.cancelled():
-        future.exception()

@@ -14,7 +14,7 @@ from kexpr.authority.recovery import Absent, Durable, InFlight
 from kexpr.authority.transitions import AdaptiveState
 from kexpr.codes import Surface
 from kexpr.coordinator import Coordinator, Job
-from kexpr.errors import AuthorityFailed
+from kexpr.errors import KexprError
 from kexpr.paths.base import Path
 from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import (
@@ -73,10 +73,10 @@ class AdaptivePath(Path):
 
     def _held(self, card: Card, flag: Cancellation) -> Held:
         with ExitStack() as stack:
-            stack.enter_context(self._locks.hold("adaptive", card.origin.card_digest))
             try:
+                stack.enter_context(self._locks.hold("adaptive", card.origin.card_digest))
                 publication = self._prepared(card, flag)
-            except AuthorityFailed:
+            except KexprError:
                 publication = STOPPED
             return Held(publication, stack.pop_all())
 

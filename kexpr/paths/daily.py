@@ -1,12 +1,16 @@
 """Daily: the first save of a check-in may carry prose; everything after it is canonical.
 
 `first_save` is the only entry that may attempt. `replay` (duplicate, explicit or restart) never reaches the
-coordinator.
+coordinator. A refused attempt leaves no row, so the path remembers in memory which events it has given their canonical
+text: an ordinary double tap selects nothing after that. After a restart only the host knows, and calls `replay`.
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Final
 
 from kexpr.attempt import Cancellation
 from kexpr.authority.daily import DailyAuthority
@@ -21,6 +25,9 @@ __all__ = ["DailyMessage", "DailyPath"]
 
 Edit = Callable[[str], None]
 AsyncEdit = Callable[[str], Awaitable[None]]
+
+_REMEMBERED: Final = 4_096
+"""Events; a second tap comes within seconds, and a gateway saves a few check-ins a second at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,7 @@ class DailyPath(Path):
     ) -> None:
         super().__init__(coordinator, locks, timers)
         self._authority = authority
+        self._edited = _RecentEvents()
 
     def first_save(self, message: DailyMessage, edit: Edit) -> Publication:
         """Edit the message of a first save. A claim in flight elsewhere: nothing now, a canonical replay at its end."""
@@ -69,12 +77,15 @@ class DailyPath(Path):
         return lambda flag: self._held(message, lambda: self._present(message, flag))
 
     def replay_preparation(self, message: DailyMessage) -> Preparation:
-        return lambda _: self._held(message, lambda: Publication(message.canonical_payload))
+        return lambda _: self._held(message, _canonical_of(message))
 
     def _held(self, message: DailyMessage, when_absent: Callable[[], Publication]) -> Held:
         with ExitStack() as stack:
-            stack.enter_context(self._locks.hold("daily", message.event_id))
-            publication = self._recovered(message) or when_absent()
+            try:
+                stack.enter_context(self._locks.hold("daily", message.event_id))
+            except AuthorityFailed:
+                when_absent = _canonical_of(message)
+            publication = self._recovered(message) or self._once(message, when_absent)
             return Held(publication, stack.pop_all())
 
     def _recovered(self, message: DailyMessage) -> Publication | None:
@@ -83,10 +94,20 @@ class DailyPath(Path):
         try:
             found = self._authority.recover(message.event_id)
         except AuthorityFailed:
+            self._edited.add(message.event_id)
             return canonical
         if isinstance(found, InFlight):
             return Publication(None, wait_ms=max(1, found.remaining_ms))
         return None if isinstance(found, Absent) else canonical
+
+    def _once(self, message: DailyMessage, when_absent: Callable[[], Publication]) -> Publication:
+        """No attempt after an edit that left no row: a second tap must not select what a first one left canonical."""
+        if message.event_id in self._edited:
+            return Publication(message.canonical_payload)
+        publication = when_absent()
+        if publication.text == message.canonical_payload:
+            self._edited.add(message.event_id)
+        return publication
 
     def _present(self, message: DailyMessage, flag: Cancellation) -> Publication:
         artifact = self._authority.artifact(message.event_id)
@@ -95,6 +116,28 @@ class DailyPath(Path):
             Job(message.presentation, message.canonical_payload, artifact, identity), flag
         )
         return publication_of(presented, presented.body or message.canonical_payload)
+
+
+class _RecentEvents:
+    """The events of the last edits without a row. In memory: after a restart the host replays what it has saved."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: OrderedDict[str, None] = OrderedDict()
+
+    def add(self, event_id: str) -> None:
+        with self._lock:
+            self._events[event_id] = None
+            while len(self._events) > _REMEMBERED:
+                self._events.popitem(last=False)
+
+    def __contains__(self, event_id: str) -> bool:
+        with self._lock:
+            return event_id in self._events
+
+
+def _canonical_of(message: DailyMessage) -> Callable[[], Publication]:
+    return lambda: Publication(message.canonical_payload)
 
 
 def _through(edit: Edit) -> Callable[[Publication], None]:

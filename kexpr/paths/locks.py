@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from kexpr.private_files import PrivateDirectory
+from kexpr.private_files import PrivateDirectory, coding
 
 __all__ = ["PublicationLocks"]
 
@@ -31,13 +31,17 @@ class PublicationLocks:
 
     @contextmanager
     def hold(self, *message: str) -> Iterator[None]:
-        """Hold the lock of one message, named by its identity fields (never stored)."""
-        digest = hashlib.sha256("\0".join(message).encode()).digest()
+        """Hold the lock of one message, named by its identity fields (never stored). Raises `LedgerFailed`."""
+        digest = hashlib.sha256("\0".join(message).encode("utf-8", "surrogatepass")).digest()
         offset = int.from_bytes(digest[:8], "big") % _OFFSETS
         descriptor = self._directory.open_file(_NAME, os.O_RDWR | os.O_CREAT)
         try:
-            request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0)
-            fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, request)
+            _take(descriptor, offset)
             yield
         finally:
             os.close(descriptor)
+
+
+@coding()
+def _take(descriptor: int, offset: int) -> None:
+    fcntl.fcntl(descriptor, fcntl.F_OFD_SETLKW, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, offset, 1, 0))

@@ -74,6 +74,29 @@ class Held:
         self.publication = publication
         self._lock = lock
 
+    def begin(self, cancellation: Cancellation) -> "Held":
+        """Take the last durable step before the delivery; without it, or cancelled before it, nothing is delivered."""
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self.publication = Publication(None) if cancellation.is_set() else _begun(self.publication)
+            if self.publication.text is not None:
+                stack.pop_all()
+        return self
+
+    def end(self, delivered: bool) -> Publication:
+        """Record how the delivery went, and let go of the message."""
+        try:
+            return _settled_as(self.publication, delivered)
+        finally:
+            self.close()
+
+    def drop(self) -> None:
+        """Let go of a message whose delivery has begun, if so, but will not be made."""
+        if self.publication.text is None:
+            self.close()
+        else:
+            self.end(False)
+
     def close(self) -> None:
         self._lock.close()
 
@@ -83,21 +106,18 @@ Preparation = Callable[[Cancellation], Held]
 
 def publish(preparation: Preparation, deliver: Callable[[Publication], None]) -> Publication:
     """Prepare, deliver, settle. The host's own exception from `deliver` is settled as not delivered and passes on."""
-    held = preparation(Cancellation())
+    flag = Cancellation()
+    held = preparation(flag).begin(flag)
+    if held.publication.text is None:
+        return held.publication
+    delivered = False
     try:
-        publication = _begun(held.publication)
-        if publication.text is None:
-            return publication
-        delivered = False
-        try:
-            deliver(publication)
-            delivered = True
-        finally:
-            reach("path.delivered")
-            settled = _settle(publication, delivered)
-        return settled
+        deliver(held.publication)
+        delivered = True
     finally:
-        held.close()
+        reach("path.delivered")
+        settled = held.end(delivered)
+    return settled
 
 
 async def publish_async(
@@ -106,27 +126,22 @@ async def publish_async(
     """`publish` for asyncio hosts: durable work in threads, the delivery on the loop.
 
     Cancelled before the delivery, nothing of this call is delivered: the flag is set, and what the thread brings is
-    dropped.
+    dropped. Cancelled in the delivery or after it, the message is settled first.
     """
-    held = await coordinator.run(preparation, discard=Held.close)
+    held = await coordinator.run(lambda flag: preparation(flag).begin(flag), discard=Held.drop)
+    if held.publication.text is None:
+        return held.publication
+    delivered = False
     try:
-        publication = await coordinator.run(lambda _: _begun(held.publication))
-        if publication.text is None:
-            return publication
-        delivered = False
-        try:
-            await deliver(publication)
-            delivered = True
-        finally:
-            reach("path.delivered")
-            settled = await coordinator.run(lambda _: _settle(publication, delivered))
-        return settled
+        await deliver(held.publication)
+        delivered = True
     finally:
-        held.close()
+        reach("path.delivered")
+        settled = await coordinator.complete(lambda: held.end(delivered))
+    return settled
 
 
 def _begun(publication: Publication) -> Publication:
-    """After the path's last durable step before the delivery; without it, nothing may be delivered."""
     if publication.text is None:
         return publication
     try:
@@ -136,7 +151,7 @@ def _begun(publication: Publication) -> Publication:
     return publication
 
 
-def _settle(publication: Publication, delivered: bool) -> Publication:
+def _settled_as(publication: Publication, delivered: bool) -> Publication:
     try:
         publication.after(delivered)
     except KexprError:

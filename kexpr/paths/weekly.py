@@ -6,13 +6,14 @@ A task that already has a row is handled before any report is built; `render` ru
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from kexpr.attempt import Cancellation
 from kexpr.authority.recovery import Absent, InFlight
 from kexpr.authority.transitions import WeeklyState
 from kexpr.authority.weekly import Pins, ScheduledDeliveryReceipt, WeeklyAuthority, WeeklyTask
 from kexpr.coordinator import Coordinator, Job
-from kexpr.errors import AuthorityFailed
+from kexpr.errors import KexprError
 from kexpr.paths.base import Path
 from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import (
@@ -31,6 +32,9 @@ __all__ = ["WeeklyDelivery", "WeeklyPath", "WeeklyReport"]
 Send = Callable[[str, str], None]
 AsyncSend = Callable[[str, str], Awaitable[None]]
 """`send(destination, body)`."""
+
+_UNCERTAIN: Final = (WeeklyState.SENDING, WeeklyState.UNKNOWN)
+"""It may have been sent, and only an operator can find out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +87,10 @@ class WeeklyPath(Path):
 
     def _held(self, delivery: WeeklyDelivery, flag: Cancellation) -> Held:
         with ExitStack() as stack:
-            stack.enter_context(self._locks.hold("weekly", delivery.task.digest))
             try:
+                stack.enter_context(self._locks.hold("weekly", delivery.task.digest))
                 publication = self._prepared(delivery, flag)
-            except AuthorityFailed:
+            except KexprError:
                 publication = STOPPED
             return Held(publication, stack.pop_all())
 
@@ -97,7 +101,7 @@ class WeeklyPath(Path):
         if isinstance(found, Absent):
             return self._presented(delivery, flag)
         if found.state != WeeklyState.PREPARED:
-            return Publication(None)
+            return Publication(None, stopped=found.state in _UNCERTAIN)
         return self._loaded(delivery, Publication(None))
 
     def _presented(self, delivery: WeeklyDelivery, flag: Cancellation) -> Publication:
