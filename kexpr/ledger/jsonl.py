@@ -20,6 +20,7 @@ from kexpr.codes import Mode
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.failpoints import reach
 from kexpr.file_system import REAL, FileSystem
+from kexpr.ledger.handle import Handle, HeldTransaction
 from kexpr.ledger.locking import WAIT_SECONDS, DirectoryLock
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head, Projection, Record, Row
 from kexpr.ledger.rows import KIND_ROW, KIND_SEGMENT, Chain, Envelope, encode, row_of
@@ -49,7 +50,7 @@ def _poisoning(method: "Callable[Concatenate[JsonlLedger, P], T]") -> "Callable[
     return poisoning
 
 
-class JsonlLedger:
+class JsonlLedger(Handle):
     """A `Ledger` in one private directory. Safe between threads, ledger objects and processes; not over a fork."""
 
     def __init__(
@@ -61,13 +62,11 @@ class JsonlLedger:
         clock: Clock,
     ) -> None:
         """Use `open`."""
+        super().__init__(projection)
         self._directory = directory
         self._lock = lock
         self._segments = segments
-        self._projection = projection
         self._clock = clock
-        self._pid = os.getpid()
-        self._unusable: StoreFault | None = None
 
     @classmethod
     @coding()
@@ -109,13 +108,13 @@ class JsonlLedger:
         return ledger
 
     @contextmanager
-    def transaction(self) -> Iterator["_Transaction"]:
+    def transaction(self) -> Iterator[HeldTransaction]:
         """See `Ledger.transaction`. Raises `LedgerFailed`; what the body raises passes through."""
         self._require_usable()
         with self._lock.held():
             self._require_usable()
             self._catch_up()
-            transaction = _Transaction(self, self._clock.now())
+            transaction = HeldTransaction(self, self._clock.now())
             try:
                 yield transaction
             finally:
@@ -183,40 +182,3 @@ class JsonlLedger:
         if files.fstat(segments.fd).st_size != segments.size:
             raise LedgerFailed(StoreFault.CHAIN_BROKEN)
         return envelope
-
-    def _project(self, row: Row) -> None:
-        try:
-            self._projection(row)
-        except Exception:  # noqa: BLE001 - whatever it is, its text may carry the record
-            pass
-        else:
-            return
-        raise LedgerFailed(StoreFault.ILLEGAL_HISTORY)
-
-    def poison(self) -> None:
-        """End the use of this handle: what it knows may not be what the disk has."""
-        self._unusable = StoreFault.POISONED
-
-    def _require_usable(self) -> None:
-        if os.getpid() != self._pid:
-            raise LedgerFailed(StoreFault.USED_AFTER_FORK)
-        if self._unusable is not None:
-            raise LedgerFailed(self._unusable)
-
-
-class _Transaction:
-    """One hold of the lock; refuses to append after it."""
-
-    def __init__(self, ledger: JsonlLedger, now: Instant) -> None:
-        self._ledger = ledger
-        self._now = now
-        self.is_open = True
-
-    @property
-    def now(self) -> Instant:
-        return self._now
-
-    def append(self, record: Record, *, lease: Lease | None = None, mode: Mode | None = None) -> Row:
-        if not self.is_open:
-            raise LedgerFailed(StoreFault.CLOSED)
-        return self._ledger.append(self._now, record, lease, mode)

@@ -8,14 +8,14 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Final, Self
 
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.private_files import PrivateDirectory, coded
 
-__all__ = ["LOCK_NAME", "WAIT_SECONDS", "DirectoryLock"]
+__all__ = ["LOCK_NAME", "WAIT_SECONDS", "DirectoryLock", "Mutex", "mutex_of"]
 
 LOCK_NAME: Final = "lock"
 WAIT_SECONDS: Final = 10.0
@@ -24,7 +24,7 @@ WAIT_SECONDS: Final = 10.0
 _POLL_SECONDS: Final = 0.0005
 
 
-class _Mutex:
+class Mutex:
     """A lock that tells its own thread instead of hanging it."""
 
     def __init__(self) -> None:
@@ -43,8 +43,12 @@ class _Mutex:
         self._lock.release()
 
 
-_mutexes: dict[tuple[int, int, int], _Mutex] = {}
-"""By process id, device and inode: a child starts with its own, unlocked."""
+_mutexes: dict[tuple[Hashable, ...], Mutex] = {}
+
+
+def mutex_of(*place: Hashable) -> Mutex:
+    """The one mutex of a place in this process; a forked child starts with its own, unlocked."""
+    return _mutexes.setdefault((os.getpid(), *place), Mutex())
 
 
 class DirectoryLock:
@@ -52,7 +56,7 @@ class DirectoryLock:
 
     def __init__(self, directory: PrivateDirectory, fd: int, wait_seconds: float) -> None:
         status = directory.files.fstat(directory.fd)
-        self._mutex = _mutexes.setdefault((os.getpid(), status.st_dev, status.st_ino), _Mutex())
+        self._mutex = mutex_of(status.st_dev, status.st_ino)
         self._directory = directory
         self._fd = fd
         self._wait_seconds = wait_seconds

@@ -54,7 +54,10 @@ class Transaction(Protocol):
         ...
 
     def append(self, record: Record, *, lease: Lease | None = None, mode: Mode | None = None) -> Row:
-        """Append one row durably (write, fsync), feed it to the projection and return it.
+        """Append one row, feed it to the projection and return it.
+
+        It is durable when the `with` block has ended without a `LedgerFailed`, in `JsonlLedger` when this returns; so
+        act on it after the block. It stays when the body raises.
 
         `record` holds JSON values only (lists, not tuples) and must come back equal from its bytes; otherwise
         `LedgerFailed(ROW_INVALID)`, and nothing was written. Any other error poisons the ledger and raises
