@@ -10,9 +10,17 @@ from tests.unit.authority.support import SetClock, Store, World
 
 
 @pytest.fixture(params=["memory", "jsonl"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    directory = tmp_path / "ledger" if request.param == "jsonl" else None
-    return World(Store(SetClock(), directory))
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    store = Store(SetClock(), tmp_path / "ledger" if request.param == "jsonl" else None)
+    yield World(store)
+    store.close()
+
+
+@pytest.fixture
+def disk_world(tmp_path: Path) -> Iterator[World]:
+    store = Store(SetClock(), tmp_path / "ledger")
+    yield World(store)
+    store.close()
 
 
 @pytest.fixture

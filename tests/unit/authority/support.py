@@ -3,19 +3,17 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from kexpr.attempt import Candidate, Ruling
 from kexpr.authority.adaptive import AdaptiveAuthority, CardPresentationOrigin, OriginKind
 from kexpr.authority.daily import DailyAuthority
-from kexpr.authority.steps import LedgerOpener
 from kexpr.authority.weekly import Pins, WeeklyAuthority, WeeklyTask
 from kexpr.clock import CLAIM_LEASE_MS, Instant
 from kexpr.codes import Mode, Outcome, Reason, SlotKind, Surface
 from kexpr.errors import Rejected
 from kexpr.ledger.jsonl import JsonlLedger
-from kexpr.ledger.protocol import Record, Row
+from kexpr.ledger.protocol import Ledger, Projection, Record, Row
 from kexpr.manifest import Frozen, Manifest, Placeholder, PlaceholderKind, Slot, SlotText, compose
 from kexpr.testing.memory_ledger import MemoryLedger, MemoryStore, MemoryTombstones
 
@@ -91,12 +89,19 @@ class Store:
         self.clock = clock
         self.memory = MemoryStore()
         self._directory = directory
+        self._opened: list[JsonlLedger] = []
 
-    @property
-    def opener(self) -> LedgerOpener:
+    def opener(self, *, projection: Projection) -> Ledger:
         if self._directory is None:
-            return partial(MemoryLedger, self.memory, self.clock)
-        return partial(JsonlLedger.open, self._directory, clock=self.clock)
+            return MemoryLedger(self.memory, self.clock, projection=projection)
+        ledger = JsonlLedger.open(self._directory, clock=self.clock, projection=projection)
+        self._opened.append(ledger)
+        return ledger
+
+    def close(self) -> None:
+        """End every process, so that no descriptor outlives its test."""
+        for ledger in self._opened:
+            ledger.close()
 
     def rows(self) -> list[Row]:
         rows: list[Row] = []

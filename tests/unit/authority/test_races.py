@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -14,7 +13,7 @@ from kexpr.authority.weekly import WeeklyTask
 from kexpr.codes import Mode, Outcome, Surface
 from kexpr.errors import ClaimRefused, IllegalTransition
 from tests.unit.authority import adaptive_support, weekly_support
-from tests.unit.authority.support import EVENT, TASK, SetClock, Store, World, origin, wins
+from tests.unit.authority.support import EVENT, TASK, World, origin, wins
 
 T = TypeVar("T")
 
@@ -51,31 +50,32 @@ def artifacts(world: World, name: str, number: int) -> list[ArtifactAuthority]:
 
 @pytest.mark.parametrize("name", ["daily", "weekly", "adaptive"])
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_one_ticket_and_one_end(tmp_path: Path, name: str, number: int) -> None:
+def test_one_ticket_and_one_end(disk_world: World, name: str, number: int) -> None:
     surface = {"daily": Surface.DAILY, "weekly": Surface.WEEKLY, "adaptive": Surface.ADAPTIVE_PHYSIQUE}[name]
-    world = World(Store(SetClock(), tmp_path / "ledger"))
-    bound = artifacts(world, name, number) * (THREADS // 2)
+    bound = artifacts(disk_world, name, number) * (THREADS // 2)
     claimed = together([partial(artifact.claim, Mode.ENABLED) for artifact in bound])
     (ticket,) = (ticket for ticket in claimed if isinstance(ticket, Ticket))
     ended = together([partial(artifact.finalize, ticket, wins(surface), Cancellation()) for artifact in bound])
     assert all(isinstance(final, Finalized) and final.outcome is Outcome.SELECTED for final in ended)
     bodies = [final.body for final in ended if isinstance(final, Finalized) and final.body]
     assert len(bodies) == (1 if name == "daily" else THREADS)
-    assert len(world.store.rows()) == 2
+    assert len(disk_world.store.rows()) == 2
 
 
 @pytest.mark.parametrize("number", range(ROUNDS))
-def test_one_sender_and_one_editor(tmp_path: Path, number: int) -> None:
-    weekly = World(Store(SetClock(), tmp_path / "weekly"))
-    senders = [weekly.weekly(), weekly.weekly()] * (THREADS // 2)
+def test_one_sender(disk_world: World, number: int) -> None:
+    senders = [disk_world.weekly(), disk_world.weekly()] * (THREADS // 2)
     receipt = weekly_support.reserve(senders[0], WeeklyTask(f"task {number}"))
     sent = together([partial(done, process.mark_customer_task_sending, receipt) for process in senders])
     assert sent.count(True) == 1
 
-    adaptive = World(Store(SetClock(), tmp_path / "adaptive"))
-    editors = [adaptive.adaptive(), adaptive.adaptive()] * (THREADS // 2)
-    editors[0].mark_publish_pending(origin(), payload="text")
-    edited = together([partial(done, process.mark_publish_claimed, origin()) for process in editors])
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_one_editor(disk_world: World, number: int) -> None:
+    editors = [disk_world.adaptive(), disk_world.adaptive()] * (THREADS // 2)
+    card = origin(session=f"session {number}")
+    editors[0].mark_publish_pending(card, payload="text")
+    edited = together([partial(done, process.mark_publish_claimed, card) for process in editors])
     assert edited.count(True) == 1
 
 

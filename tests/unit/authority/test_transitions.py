@@ -286,6 +286,7 @@ def test_a_restart_finds_every_state_again(world: World, driver_type: Any) -> No
             driver.do(step)
         again = driver_type(fresh)
         assert again.state() == driver.state()
+        fresh.store.close()
 
 
 def _beside(world: World, name: int) -> Path | None:

@@ -26,8 +26,6 @@ from tests.unit.authority.support import (
     PINS,
     SELECTED,
     TASK,
-    SetClock,
-    Store,
     World,
     wins,
 )
@@ -316,8 +314,8 @@ def test_a_pin_stop_is_of_its_task_alone(world: World) -> None:
 # --- on the disk --------------------------------------------------------------------------------------------------
 
 
-def test_both_marks_hold_on_the_disk(tmp_path: Path) -> None:
-    world = World(Store(SetClock(), tmp_path / "ledger"))
+def test_both_marks_hold_on_the_disk(disk_world: World, tmp_path: Path) -> None:
+    world = disk_world
     marks = Tombstones.open(tmp_path / "tombstones")
 
     def process() -> WeeklyAuthority:
