@@ -7,10 +7,10 @@ key shows at the next start. Keep the tombstones on a backup of their own (autho
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from kexpr.authority.adaptive import AdaptiveAuthority, OperatorSession
 from kexpr.authority.daily import DailyAuthority
@@ -28,7 +28,10 @@ _LEDGERS: Final = ("daily", "weekly", "adaptive")
 
 
 class State:
-    """Opened state. Everything below it raises `LedgerFailed` when it is not private, whole or ours."""
+    """Opened state. Everything below it raises `LedgerFailed` when it is not private, whole or ours.
+
+    A context manager; `close` closes every authority that was opened here.
+    """
 
     def __init__(self, directory: Path, *, tombstones: Path | None = None, clock: Clock | None = None) -> None:
         """Open or create `directory` (0700). `tombstones` has a directory of its own (`<directory>-tombstones`)."""
@@ -39,18 +42,31 @@ class State:
         self.locks = PublicationLocks(directory)
         self._tombstones = tombstones or directory.with_name(directory.name + "-tombstones")
         self._clock = clock or SystemClock()
+        self._opened = ExitStack()
+        self._opened.callback(self.locks.close)
         root.close()
 
+    def close(self) -> None:
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def daily(self, finalized_event_exists: Callable[[str], bool]) -> DailyAuthority:
-        return DailyAuthority(self._opener("daily"), finalized_event_exists)
+        return self._opened.enter_context(closing(DailyAuthority(self._opener("daily"), finalized_event_exists)))
 
     def weekly(self, ready_fence: Callable[[str], bool]) -> WeeklyAuthority:
-        return WeeklyAuthority(self._opener("weekly"), Tombstones.open(self._tombstones), ready_fence)
+        tombstones = self._opened.enter_context(closing(Tombstones.open(self._tombstones)))
+        return self._opened.enter_context(closing(WeeklyAuthority(self._opener("weekly"), tombstones, ready_fence)))
 
     def adaptive(
         self, session_lock: Callable[[], AbstractContextManager[object]], session: OperatorSession
     ) -> AdaptiveAuthority:
-        return AdaptiveAuthority(self._opener("adaptive"), session_lock, session)
+        authority = AdaptiveAuthority(self._opener("adaptive"), session_lock, session)
+        return self._opened.enter_context(closing(authority))
 
     def _opener(self, name: str) -> LedgerOpener:
         return partial(

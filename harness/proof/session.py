@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -75,15 +75,15 @@ def prove(options: Options, progress: Progress, warn: Callable[[str], None]) -> 
     try:
         with _clients(options) as clients, tempfile.TemporaryDirectory(prefix="state-", dir=options.out) as scratch:
             clients.warm()
-            stage = _Stage(configs, clients, Path(scratch), clock, options)
-            run_proof(
-                evidence,
-                current_pin(options.wire),
-                provider=clients.provider_kind,
-                clock=clock,
-                open_world=stage.open,
-                progress=progress,
-            )
+            with closing(_Stage(configs, clients, Path(scratch), clock, options)) as stage:
+                run_proof(
+                    evidence,
+                    current_pin(options.wire),
+                    provider=clients.provider_kind,
+                    clock=clock,
+                    open_world=stage.open,
+                    progress=progress,
+                )
             result = read_result(evidence.view(), options.wire)
             _write(options.out, result, stage.metrics())
             return result
@@ -106,24 +106,25 @@ class _Stage:
         self._environ = os.environ if options.live else REHEARSAL_ENVIRON
         self._registry = CollectorRegistry()
         self._sink = PrometheusSink(self._registry)
-        self._telemetries: list[Telemetry] = []
+        self._opened = ExitStack()
 
     def open(self, intents: Intents) -> _Worlds:
         return _Worlds({profile: self._world(profile, intents) for profile in self._configs})
 
     def metrics(self) -> bytes:
-        """The run's outcome metrics in the Prometheus text format."""
+        """The run's outcome metrics in the Prometheus text format, once it is closed."""
         from prometheus_client import generate_latest
 
-        for telemetry in self._telemetries:
-            telemetry.close()
         return generate_latest(self._registry)
+
+    def close(self) -> None:
+        """Close what was opened, and wait for the metrics to arrive."""
+        self._opened.close()
 
     def _world(self, profile: Profile, intents: Intents) -> ProofWorld:
         directory = self._scratch / profile
         directory.mkdir(mode=0o700)
-        telemetry = Telemetry([self._sink], profile=profile)
-        self._telemetries.append(telemetry)
+        telemetry = self._opened.enter_context(closing(Telemetry([self._sink], profile=profile)))
 
         def open_coordinator(identity_key: Callable[[], bytes]) -> Coordinator:
             return Coordinator(
@@ -136,7 +137,7 @@ class _Stage:
                 observe=intents.observe,
             )
 
-        return ProofWorld(directory, open_coordinator, self._clock)
+        return self._opened.enter_context(closing(ProofWorld(directory, open_coordinator, self._clock)))
 
 
 @contextmanager

@@ -45,7 +45,7 @@ class ProofWorld:
     """Drives each slot through its real path up to the durable text."""
 
     def __init__(self, directory: Path, open_coordinator: Callable[[Callable[[], bytes]], Coordinator], clock: Clock):
-        state = State(directory / "state", clock=clock)
+        self._state = state = State(directory / "state", clock=clock)
         coordinator = open_coordinator(lambda: state.identity_key)
         self._visible = directory / "visible"
         self._visible.mkdir(mode=0o700)
@@ -58,6 +58,9 @@ class ProofWorld:
             Surface.ADAPTIVE_DUALCOACHTEST: self._of_card,
             Surface.ADAPTIVE_PHYSIQUE: self._of_card,
         }
+
+    def close(self) -> None:
+        self._state.close()
 
     def prepare(self, slot: Slot, identity: str) -> Publication:
         """Run one path. Bytes that are not the canonical ones make the outcome `commit.bytes_changed`."""

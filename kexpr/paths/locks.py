@@ -29,6 +29,9 @@ class PublicationLocks:
     def __init__(self, directory: Path) -> None:
         self._directory = PrivateDirectory.open(directory)
 
+    def close(self) -> None:
+        self._directory.close()
+
     @contextmanager
     def hold(self, *message: str) -> Iterator[None]:
         """Hold the lock of one message, named by its identity fields (never stored). Raises `LedgerFailed`."""

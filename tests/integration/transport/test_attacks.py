@@ -2,7 +2,7 @@
 
 import json
 import os
-import select
+import selectors
 import socket
 import ssl
 import threading
@@ -252,12 +252,16 @@ def relay_once(listener: socket.socket, path: str) -> None:
     with accepted, socket.socket(socket.AF_UNIX) as onward:
         onward.connect(path)
         pairs = {accepted: onward, onward: accepted}
-        while True:
-            for ready in select.select(list(pairs), [], [], 5)[0]:
-                data = ready.recv(65_536)
-                if not data:
-                    return
-                pairs[ready].sendall(data)
+        with selectors.DefaultSelector() as selector:
+            for side in pairs:
+                selector.register(side, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select(5):
+                    assert isinstance(key.fileobj, socket.socket)
+                    data = key.fileobj.recv(65_536)
+                    if not data:
+                        return
+                    pairs[key.fileobj].sendall(data)
 
 
 def test_retries_that_the_server_asks_for():
