@@ -1,4 +1,4 @@
-"""Two lanes: each a rehearsal provider and a process that forks gateways which call it."""
+"""A provider for gateways of this process, and two lanes: each a provider and a process that forks gateways."""
 
 import queue
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +13,39 @@ from harness.rehearsal.faults import FaultPlan
 from harness.rehearsal.prose import answer_bytes
 from harness.rehearsal.server import RehearsalServer
 from kexpr import failpoints
+from kexpr.transport import ClientFactory
 from tests.integration.paths.worker import Ended, Forker, Scene
 
 LANES = 2
+FAULTS = ("http_500", "html_200", "prose_medical", "prose_noop", "usage_missing", "reset_in_head")
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+
+class Provider:
+    """A rehearsal provider that a test can stop in the middle of a call, or have misbehave (`server.label`)."""
+
+    def __init__(self) -> None:
+        plan = FaultPlan.parse(f"{name}@{name}" for name in FAULTS)
+        self.on_request: Callable[[], None] = lambda: None
+        self.server = RehearsalServer(self._answer, plan)
+
+    @property
+    def requests(self) -> int:
+        return self.server.requests
+
+    @property
+    def clients(self) -> ClientFactory:
+        return self._clients
+
+    def _answer(self, body: bytes) -> bytes:
+        self.on_request()
+        return answer_bytes(body)
+
+    def warm(self) -> None:
+        self._clients = ClientFactory(_seam=self.server.seam)
+        self._clients.warm()
 
 
 @dataclass(frozen=True)
@@ -56,6 +83,21 @@ def lanes() -> Iterator[Lanes]:
     with ExitStack() as stack:
         servers = [stack.enter_context(RehearsalServer(answer_bytes, FaultPlan())) for _ in range(LANES)]
         yield Lanes([Lane(server, stack.enter_context(Forker(server.seam))) for server in servers])
+
+
+@pytest.fixture(scope="session")
+def _provider() -> Iterator[Provider]:
+    provider = Provider()
+    with provider.server:
+        provider.warm()
+        yield provider
+
+
+@pytest.fixture
+def provider(_provider: Provider) -> Iterator[Provider]:
+    yield _provider
+    _provider.on_request = lambda: None
+    _provider.server.label = ""
 
 
 @pytest.fixture(autouse=True)

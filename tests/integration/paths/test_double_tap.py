@@ -1,0 +1,136 @@
+"""Two taps on one message at once, in threads and in processes: one request, one selected edit, none after canonical."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kexpr.codes import Mode, Outcome
+from tests.integration.paths.conftest import Lanes, Provider
+from tests.integration.paths.invariants import durable_selected, violations
+from tests.integration.paths.worker import Scene
+from tests.support.hosts import ENVIRON, Gateway, Host, Kind, canonical_text
+
+ROUNDS = 30
+
+
+def at_once(*calls: Callable[[], object]) -> list[object]:
+    """What the calls return, each made in a thread of its own, all let go together."""
+    barrier = threading.Barrier(len(calls))
+    results: list[object] = [None] * len(calls)
+
+    def run(index: int) -> None:
+        barrier.wait()
+        results[index] = calls[index]()
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(calls))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def expected(directory: Path, kind: Kind, identity: str) -> list[str]:
+    """What two taps must have delivered where the first one selects: only daily edits again, to the canonical text."""
+    delivered = Host(directory).delivered(identity)
+    if kind is Kind.DAILY:
+        return [delivered[0], canonical_text(kind, identity)]
+    selected = durable_selected(directory, kind, identity)
+    assert selected is not None
+    return [selected]
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_two_threads(kind: Kind, provider: Provider, tmp_path: Path) -> None:
+    with Gateway(tmp_path, provider.clients) as gateway:
+        for number in range(ROUNDS):
+            identity = f"message-{number}"
+            before = provider.requests
+            at_once(*[lambda name=identity: gateway.publish(kind, name)] * 2)  # type: ignore[misc]
+            assert provider.requests - before == 1
+            assert violations(tmp_path, kind, identity, 1) == []
+            delivered = gateway.host.delivered(identity)
+            assert delivered == expected(tmp_path, kind, identity)
+            assert delivered[0] != canonical_text(kind, identity)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_two_gateways_of_one_process(kind: Kind, provider: Provider, tmp_path: Path) -> None:
+    """Two states on one directory share no lock in memory."""
+    with Gateway(tmp_path, provider.clients) as one, Gateway(tmp_path, provider.clients) as other:
+        for number in range(5):
+            identity = f"message-{number}"
+            before = provider.requests
+            taps = [lambda at=at, name=identity: at.publish(kind, name) for at in (one, other)]  # type: ignore[misc]
+            at_once(*taps)
+            assert violations(tmp_path, kind, identity, provider.requests - before) == []
+            assert one.host.delivered(identity) == expected(tmp_path, kind, identity)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_two_processes(kind: Kind, lanes: Lanes, tmp_path: Path) -> None:
+    for number in range(8):
+        identity = f"message-{number}"
+        scene = Scene(str(tmp_path), kind.value, identity)
+        before = [lane.server.requests for lane in lanes.lanes]
+        at_once(*[lambda at=lane: at.run(scene) for lane in lanes.lanes])  # type: ignore[misc]
+        requests = sum(lane.server.requests for lane in lanes.lanes) - sum(before)
+        assert requests == 1
+        assert violations(tmp_path, kind, identity, requests) == []
+        assert Host(tmp_path).delivered(identity) == expected(tmp_path, kind, identity)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_second_tap_waits_until_the_first_has_delivered(kind: Kind, provider: Provider, tmp_path: Path) -> None:
+    with Gateway(tmp_path, provider.clients) as gateway:
+        second = threading.Thread(target=lambda: gateway.publish(kind, "m"))
+
+        def tap_again() -> None:
+            gateway.host.on_delivery = lambda: None
+            second.start()
+            second.join(0.05)
+            assert second.is_alive()
+            assert gateway.host.delivered("m") == []
+
+        gateway.host.on_delivery = tap_again
+        gateway.publish(kind, "m")
+        second.join(5)
+        assert gateway.host.delivered("m") == expected(tmp_path, kind, "m")
+        assert violations(tmp_path, kind, "m", 1) == []
+
+
+def test_taps_on_different_messages_do_not_wait_for_each_other(provider: Provider, tmp_path: Path) -> None:
+    with Gateway(tmp_path, provider.clients) as gateway:
+
+        def tap_another() -> None:
+            gateway.host.on_delivery = lambda: None
+            assert gateway.publish(Kind.DAILY, "other").outcome is Outcome.SELECTED
+
+        gateway.host.on_delivery = tap_another
+        assert gateway.publish(Kind.DAILY, "one").outcome is Outcome.SELECTED
+
+
+@pytest.mark.parametrize("mode", [Mode.ENABLED, Mode.SHADOW])
+@pytest.mark.parametrize("kind", Kind)
+def test_a_tap_after_a_refused_one_selects_nothing(kind: Kind, mode: Mode, provider: Provider, tmp_path: Path) -> None:
+    """The refusal left its canonical text and, for daily, no row: the second tap must know all the same."""
+    environ: dict[str, str] = {}
+    before = provider.requests
+    with Gateway(tmp_path, provider.clients, mode=mode, environ=environ) as gateway:
+        assert gateway.publish(kind, "m").outcome is Outcome.CREDENTIAL_UNAVAILABLE
+        environ.update(ENVIRON)
+        assert gateway.publish(kind, "m").outcome is None
+        canonical = canonical_text(kind, "m")
+        assert gateway.host.delivered("m") == [canonical] * (2 if kind is Kind.DAILY else 1)
+        assert provider.requests == before
+        fresh = gateway.publish(kind, "another")
+        assert fresh.outcome is (Outcome.SELECTED if mode is Mode.ENABLED else Outcome.SHADOW_SELECTED)
+
+
+def test_a_first_save_after_a_replay_selects_nothing(provider: Provider, tmp_path: Path) -> None:
+    with Gateway(tmp_path, provider.clients) as gateway:
+        gateway.publish(Kind.DAILY, "m", replay=True)
+        assert gateway.publish(Kind.DAILY, "m").outcome is None
+        assert gateway.host.delivered("m") == [canonical_text(Kind.DAILY, "m")] * 2
