@@ -15,7 +15,7 @@ from kexpr.failpoints import reach
 from kexpr.file_system import REAL, FileSystem
 from kexpr.private_files import PrivateDirectory, coding
 
-__all__ = ["Mark", "Tombstones"]
+__all__ = ["Mark", "Tombstones", "require_task_digest"]
 
 _TASK_DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
@@ -61,7 +61,12 @@ class Tombstones:
         self._directory.close()
 
 
-def _name(task_digest: str, mark: Mark) -> str:
+def require_task_digest(task_digest: str) -> None:
+    """Raises `LedgerFailed(ROW_INVALID)` for what is not one, and could name a task."""
     if not _TASK_DIGEST.fullmatch(task_digest):
         raise LedgerFailed(StoreFault.ROW_INVALID)
+
+
+def _name(task_digest: str, mark: Mark) -> str:
+    require_task_digest(task_digest)
     return f"{task_digest}.{mark}"

@@ -1,8 +1,8 @@
-"""The publication lock: one holder per message among all threads and processes of this host.
+"""The publication lock: one holder per message among all threads and processes of a gateway.
 
-It makes an ordinary double tap safe: the second tap waits until the first has published. One file serves every
-message: an open-file-description byte-range lock at the message's own offset, which the kernel releases when its holder
-dies.
+It makes an ordinary double tap safe: the second tap waits until the first has published. On one host, one file serves
+every message: an open-file-description byte-range lock at the message's own offset, which the kernel releases when its
+holder dies.
 """
 
 import fcntl
@@ -10,20 +10,28 @@ import hashlib
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from kexpr.private_files import PrivateDirectory, coding
 
-__all__ = ["PublicationLocks"]
+__all__ = ["FilePublicationLocks", "PublicationLocks"]
 
 _NAME: Final = "publication.lock"
 _FLOCK: Final = struct.Struct("hhqqi4x")
 _OFFSETS: Final = 1 << 62
 
 
-class PublicationLocks:
+class PublicationLocks(Protocol):
+    def hold(self, *message: str) -> AbstractContextManager[None]:
+        """Hold the lock of one message, named by its identity fields (never stored). Raises `LedgerFailed`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class FilePublicationLocks:
     """Locks under a private directory (0700). Waiting has no bound of its own: a holder is bounded by its delivery."""
 
     def __init__(self, directory: Path) -> None:
