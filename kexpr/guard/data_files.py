@@ -1,5 +1,6 @@
 """The data files of the lexicon, read once."""
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -7,6 +8,7 @@ from typing import Final
 
 __all__ = ["DATA_FILES", "data_lines", "data_text", "sections"]
 
+_HEADING: Final = re.compile(r"\[([a-z.]+)\]")
 DATA_FILES: Final = ("context.txt", "denied.txt", "discourse.txt", "hanja.txt")
 
 
@@ -25,9 +27,10 @@ def sections(name: str) -> Iterator[tuple[str, list[str]]]:
     """(section, its lines), in file order; a section starts at a line `[name]`."""
     title, lines = "", list[str]()
     for line in data_lines(name):
-        if line.startswith("[") and line.endswith("]"):
+        heading = _HEADING.fullmatch(line)
+        if heading:
             yield title, lines
-            title, lines = line[1:-1], []
+            title, lines = heading[1], []
         else:
             lines.append(line)
     yield title, lines

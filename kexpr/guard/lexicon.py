@@ -2,9 +2,9 @@
 
 Theory of operation. `discourse.txt` holds the stems of discourse, `context.txt` the words that are discourse only in
 company, `denied.txt` the vocabulary of the refused categories. All become one mapping from decomposed base to readings
-(`morphology`). A word is read by its longest base whose rest the base's slots allow; a refused stem of two syllables or
-more takes anything after it, so that compounds are found. Where a refused and an allowed reading share the base, the
-refused one wins. A word without a reading is unknown. Readings of words are cached, since discourse repeats itself.
+(`morphology`). A word is read by its longest base whose rest the base's slots allow. A word without such a reading is
+unknown, and then the refused vocabulary names it: a refused stem of two syllables or more takes anything after it, so
+that compounds are found, a shorter one only particles or endings. Readings are cached, since discourse repeats itself.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from kexpr.guard.morphology import (
     verb_bases,
 )
 
-__all__ = ["LEXICON_VERSION", "Kind", "Lexicon", "Reading", "lexicon", "lexicon_digest"]
+__all__ = ["LEXICON_VERSION", "PERSON", "Kind", "Lexicon", "Reading", "denied_category", "lexicon", "lexicon_digest"]
 
 LEXICON_VERSION: Final = 1
 _PREFIX: Final = "X"
@@ -60,6 +60,8 @@ class Reading(NamedTuple):
     """(form bits, ends in an infinitive) of the word read as an auxiliary of the verb before it."""
     connects: bool
     """A sentence placeholder may follow without punctuation."""
+    acts: bool
+    """A verb of the narrator or one the reader is invited to: an image may be its setting."""
 
 
 class _Entry(NamedTuple):
@@ -71,6 +73,8 @@ class _Entry(NamedTuple):
 
 _Entries = dict[str, list[_Entry]]
 _ANY: Final = HONORIFIC | PAST
+_ACTS: Final = 4
+"""Beside the form bits: a verb of the narrator, or one the reader may be invited to."""
 
 
 class LazyPattern:
@@ -108,13 +112,13 @@ def _read(entries: Mapping[str, list[_Entry]], auxiliaries: Mapping[str, str], w
         if here is None:
             continue
         readings = [
-            Reading(entry.kind, entry.tag, entry.bears, *closed, auxiliary, _connects(entry.slots, word))
+            Reading(entry.kind, entry.tag, entry.bears, *closed, auxiliary, _connects(entry.slots, word), _acts(entry))
             for entry in here
             if (closed := _close(auxiliaries, entry.slots, jamo[end:])) is not None
         ]
         if readings:
-            return min((_judged(reading) for reading in readings), key=_preference)
-    return Reading(Kind.UNKNOWN, "", _ANY, 0, False, auxiliary, bool(_CONNECTIVE.search(word)))
+            return min((_judged(reading) for reading in readings), key=lambda reading: reading.kind)
+    return Reading(Kind.UNKNOWN, "", _ANY, 0, False, auxiliary, bool(_CONNECTIVE.search(word)), False)
 
 
 _CONNECTIVE: Final = re.compile(
@@ -130,17 +134,16 @@ def _connects(slots: str, word: str) -> bool:
     return slots != DETERMINER and pattern.search(word) is not None
 
 
+def _acts(entry: _Entry) -> bool:
+    return bool(entry.bears & _ACTS)
+
+
 def _judged(reading: Reading) -> Reading:
     """Refused if the form says what its verb may not: the reader doing something, or something done."""
     excess = reading.form & ~reading.bears
     if not excess or reading.kind >= Kind.DENIED:
         return reading
-    return reading._replace(kind=Kind.DENIED, tag="~decision" if excess & HONORIFIC else "~evidential")
-
-
-def _preference(reading: Reading) -> tuple[bool, int]:
-    """A refused stem before everything; a refused form only if no other reading of the same base stands."""
-    return not (reading.kind == Kind.DENIED and not reading.tag.startswith("~")), reading.kind
+    return reading._replace(kind=Kind.DENIED, tag="decision" if excess & HONORIFIC else "evidential")
 
 
 def _close(auxiliaries: Mapping[str, str], slots: str, rest: str) -> tuple[int, bool] | None:
@@ -184,10 +187,30 @@ def _add_noun(entries: _Entries, noun: str, kind: int, tag: str) -> None:
     _add(entries, jamo, _Entry(noun_slot(jamo), kind, tag, _ANY))
 
 
-def _add_verb(entries: _Entries, spelled: str, kind: int, tag: str, bears: int) -> None:
+def _add_verb(
+    entries: _Entries, spelled: str, kind: int, tag: str, bears: int, only: Mapping[str, str] | None = None
+) -> None:
+    """`only` renames the slots that remain; the others, with their endings, are dropped."""
     stem, _, irregular = spelled.partition(":")
     for base, slots in verb_bases(stem, irregular):
+        if only is not None:
+            slots = "".join(only[slot] for slot in slots if slot in only)
         _add(entries, base, _Entry(slots, kind, tag, bears))
+
+
+_DESCRIBING: Final = {"P": "p", "E": "e", "A": "a"}
+"""The slots of an adjective that only describes: no ending that closes a sentence."""
+_PICTURED: Final = {"P": "P", "N": "N", "E": "E", "A": "A", "B": "", "M": ""}
+"""The slots of an image's verb: a condition (꽃이 피면) would name a time."""
+
+
+PERSON: Final = "person"
+_NOUN_SECTIONS: Final = (
+    ("noun", Kind.ALLOWED, ""),
+    ("noun.time", Kind.ALLOWED, ""),
+    ("noun.scene", Kind.IMAGE, ""),
+    ("noun.person", Kind.IMAGE, PERSON),
+)
 
 
 def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:
@@ -196,19 +219,23 @@ def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:
 
     def verb(spelled: str, bears: int) -> None:
         stem = spelled.partition(":")[0]
-        bears |= (PAST if stem in past else 0) | (HONORIFIC if stem in honorific else 0)
+        bears |= (PAST | _ACTS if stem in past else 0) | (HONORIFIC if stem in honorific else 0)
         _add_verb(entries, spelled, Kind.ALLOWED, "", bears)
 
-    for name, kind in (("noun", Kind.ALLOWED), ("noun.time", Kind.ALLOWED), ("noun.scene", Kind.IMAGE)):
+    for name, kind, tag in _NOUN_SECTIONS:
         for noun in words[name]:
-            _add_noun(entries, noun, kind, "")
+            _add_noun(entries, noun, kind, tag)
     for name, slot in (("adverb", ADVERB), ("whole", WHOLE), ("determiner", DETERMINER)):
         for word in words[name]:
             _add(entries, decompose(word), _Entry(slot, Kind.ALLOWED, "", _ANY))
-    for name, bears in (("verb.invite", HONORIFIC), ("verb.plain", 0), ("adjective", 0)):
+    for name, bears in (("verb.invite", HONORIFIC | _ACTS), ("verb.plain", 0), ("adjective.final", 0)):
         for spelled in words[name]:
             verb(spelled, bears)
-    for name, bears in (("root.plain", PAST), ("root.invite", _ANY)):
+    for spelled in words["adjective"]:
+        _add_verb(entries, spelled, Kind.ALLOWED, "", 0, _DESCRIBING)
+    for spelled in words["verb.scene"]:
+        _add_verb(entries, spelled, Kind.IMAGE, "", 0, _PICTURED)
+    for name, bears in (("root.plain", 0), ("root.writer", PAST | _ACTS), ("root.invite", _ANY | _ACTS)):
         for root in words[name]:
             _add_noun(entries, root, Kind.ALLOWED, "")
             verb(f"{root}하", bears)
@@ -235,30 +262,44 @@ def _load_context(entries: _Entries) -> dict[str, LazyPattern]:
     return patterns
 
 
-def _load_denied(entries: _Entries) -> list[tuple[str, str]]:
-    """Sections `category.noun`, `category.verb`, `category.phrase`; returns the phrases as (category, pattern)."""
-    phrases: list[tuple[str, str]] = []
+def _denied_phrases() -> tuple[re.Pattern[str], tuple[Reason, ...]]:
+    """(one pattern, the reason of each of its groups) of the `category.phrase` sections."""
+    phrases = [
+        (Reason(f"guard.{name.partition('.')[0]}"), line)
+        for name, lines in sections("denied.txt")
+        if name.endswith(".phrase")
+        for line in lines
+    ]
+    body = "|".join(f"({pattern})" for _, pattern in phrases)
+    return re.compile(f"(?<![가-힣])(?:{body})"), tuple(reason for reason, _ in phrases)
+
+
+@cache
+def _denied_entries() -> _Entries:
+    """The `category.noun`, `category.verb` and `category.word` sections; read when a word is first unknown."""
+    entries: _Entries = {}
     for name, lines in sections("denied.txt"):
         category, _, part = name.partition(".")
-        if part == "phrase":
-            phrases += [(category, line) for line in lines]
-            continue
-        for spelled in " ".join(lines).split():
+        for spelled in " ".join(lines).split() if part in ("noun", "verb", "word") else ():
             stem, _, irregular = spelled.partition(":")
-            if part == "verb":
-                for base, slots in verb_bases(stem, irregular):
-                    slots = _PREFIX if len(stem) > 1 else slots
-                    _add(entries, base, _Entry(slots, Kind.DENIED, category, _ANY))
-            else:
-                jamo = decompose(stem)
-                slots = {"word": WHOLE}.get(part) or (_PREFIX if len(stem) > 1 else noun_slot(jamo))
-                _add(entries, jamo, _Entry(slots, Kind.DENIED, category, _ANY))
-    return phrases
+            jamo = decompose(stem)
+            bases = verb_bases(stem, irregular) if part == "verb" else [(jamo, noun_slot(jamo))]
+            for base, slots in bases:
+                closing = WHOLE if part == "word" else _PREFIX if len(stem) > 1 else slots
+                _add(entries, base, _Entry(closing, Kind.DENIED, category, _ANY))
+    return entries
 
 
-def _phrase_pattern(phrases: list[tuple[str, str]]) -> re.Pattern[str]:
-    body = "|".join(f"({pattern})" for _, pattern in phrases)
-    return re.compile(f"(?<![가-힣])(?:{body})" if body else "(?!)")
+@lru_cache(_CACHED_WORDS)
+def denied_category(word: str) -> str | None:
+    """The category of refused vocabulary that `word` begins with, if any."""
+    entries = _denied_entries()
+    jamo = decompose(word[:_LONGEST_WORD])
+    for end in range(len(jamo), 0, -1):
+        for entry in entries.get(jamo[:end], ()):
+            if _close({}, entry.slots, jamo[end:]) is not None:
+                return entry.tag
+    return None
 
 
 def lexicon_digest() -> str:
@@ -277,12 +318,12 @@ def lexicon() -> Lexicon:
     auxiliaries: dict[str, str] = {}
     _load_discourse(entries, auxiliaries)
     contexts = _load_context(entries)
-    phrases = _load_denied(entries)
+    phrases, reasons = _denied_phrases()
     return Lexicon(
         entries,
         auxiliaries,
         contexts,
-        _phrase_pattern(phrases),
-        tuple(Reason(f"guard.{category}") for category, _ in phrases),
+        phrases,
+        reasons,
         lru_cache(_CACHED_WORDS)(lambda word: _read(entries, auxiliaries, word)),
     )

@@ -29,6 +29,7 @@ __all__ = [
 HONORIFIC: Final = 1
 """Bit of a link: the subject is the reader."""
 PAST: Final = 2
+"""Bit of a link: the past tense."""
 
 WHOLE: Final = "W"
 ADVERB: Final = "D"
@@ -66,7 +67,7 @@ _BARE: Final = (
 )
 _NASAL: Final = "는 는데 는데요 는지 는지를 네 네요 느라 는구나 는군요"
 _MID: Final = "면 면은 면서 며 려 려고 려면 려는 려니 러 므로"
-_SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ까 ㄹ래요 ㄹ지 ㄹ지요 ㄹ수록 ㅁ ㅁ을 ㅁ이 ㅁ은 ㅁ으로 ㅁ에 니 니까 니까요 오니 옵니다 오며"
+_SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ까 ㄹ래요 ㄹ지 ㄹ지요 ㄹ수록 옵니다 오며"
 _FORMAL: Final = "ㅂ니다 ㅂ니까 ㅂ시다 ㄴ다 ㄴ다면 ㄴ답니다"
 _INFINITIVE: Final = "- 서 서는 서요 서도 도 도요 요 라"
 _TENSED: Final = "습니다 습니까 어요 지요 죠 네요 는데 는데요 고 고요 으니 으니까 으며 으면 기에 다 던 을까요 나요 음"
@@ -96,6 +97,9 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     "M": _endings(_MID),
     "E": _endings(_SOFT),
     "B": _endings(_FORMAL),
+    "p": _endings("고 고도 고서 게 게끔 게도 듯 듯이 던 지도 기는 면서"),
+    "e": _endings("ㄴ ㄴ데 면서 며 ㄹ"),
+    "a": _endings("서 서인지"),
     "S": _endings("습니다 습니까 는다 답니다 습니다만 소"),
     "A": _endings(_INFINITIVE),
     "H": _endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
@@ -167,7 +171,9 @@ def _contracted(stem: str, jamo: str) -> Iterable[str]:
     spelled = jamo + _suffix_vowel(jamo, "어")
     if merged:
         return (body + _VOWEL_OF[merged], spelled)
-    return (jamo,) if vowel in "ㅏㅐㅓㅔㅕ" else (spelled,)
+    if vowel in "ㅐㅔ":
+        return (jamo, spelled)
+    return (jamo,) if vowel in "ㅏㅓㅕ" else (spelled,)
 
 
 def _suffix_vowel(jamo: str, closed: str) -> str:

@@ -17,11 +17,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kexpr.codes import Reason, SlotKind
 from kexpr.guard.form import MARK, Refusal, check_form
-from kexpr.guard.lexicon import Kind, Lexicon, Reading, lexicon
+from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon
 from kexpr.guard.morphology import HONORIFIC
 from kexpr.manifest import PlaceholderKind, Slot
 
@@ -105,6 +106,7 @@ def _words(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
     words = [_word(word) for word in written]
     alone = slot.placeholders[0].kind is PlaceholderKind.SENTENCE
     carried: int | None = None
+    strange = False
     start = 0
     for index, (text, word) in enumerate(zip(written, words, strict=True)):
         span = (start, start + len(text))
@@ -127,10 +129,15 @@ def _words(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
                 continue
             if reading.kind == Kind.UNKNOWN:
                 return Decision(_deed(form & ~carried), "lexicon", span)
+        if reading.kind == Kind.UNKNOWN:
+            if not strange and _tolerated(words, index):
+                strange, carried = True, None
+                continue
+            return Decision(*_named(word.core), span)
         refused = _standing(lexis, reading, slot, written, words, index)
         if refused is not None:
             return Decision(refused[0], refused[1], span)
-        if len(word.core) == 1 and (joined := _joined(lexis, words, index)) is not None:
+        if len(word.core) == 1 and (joined := _joined(words, index)) is not None:
             return Decision(joined, "lexicon", span)
         carried = reading.bears if reading.infinitive else None
     return None
@@ -149,8 +156,8 @@ def _word(text: str) -> _Word | None:
     if text in _LONE:
         return _Word("", None, text, False, None)
     parts = [_WORD.fullmatch(part) for part in _PARTS.split(text) if part]
-    whole = lexis.read("".join(part[1] for part in parts if part))
-    readable = len(parts) > 1 and whole.kind != Kind.DENIED
+    whole = "".join(part[1] for part in parts if part)
+    readable = len(parts) > 1 and denied_category(whole) is None
     if readable and all(part and lexis.read(part[1]).kind == Kind.ALLOWED for part in parts):
         return _Word("", None, "", False, None)
     return _Word("", None, "", False, Reason.FORM_PUNCTUATION)
@@ -172,12 +179,9 @@ def _standing(
     if reading.kind == Kind.ALLOWED:
         return None
     if reading.kind == Kind.DENIED:
-        return Reason(f"guard.{reading.tag.removeprefix('~')}"), "lexicon"
-    if reading.kind == Kind.UNKNOWN:
-        return Reason.GUARD_VOCABULARY, "vocabulary"
+        return Reason(f"guard.{reading.tag}"), "lexicon"
     if reading.kind == Kind.IMAGE:
-        compared = any(word is not None and word.compares for word in words[index : index + _IMAGE_REACH])
-        return None if compared else (Reason.GUARD_VOCABULARY, "images")
+        return None if _pictured(words, index, reading.tag == PERSON) else (Reason.GUARD_VOCABULARY, "images")
     word = words[index]
     core = word.core if word else ""
     window = " ".join(
@@ -192,8 +196,83 @@ def _standing(
     return None if lexis.contexts[reading.tag].search(window) else (Reason.GUARD_VOCABULARY, "context")
 
 
-def _joined(lexis: Lexicon, words: list[_Word | None], index: int) -> Reason | None:
-    """A refused word spelled with inner spaces: one-syllable words read joined with what follows."""
+_OBJECT: Final = re.compile("[가-힣](?:을|를)$")
+_SUBJECT: Final = re.compile("[가-힣](?:이|가|도|은|는)$")
+_CONDITION: Final = re.compile("(?:면|때|때에|때는|무렵|즈음)$")
+_AT_HAND: Final = frozenset(["곁에", "옆에", "앞에", "벗", "사이에", "틀어", "켜", "들고", "두고", "놓고"])
+
+
+def _pictured(words: list[_Word | None], index: int, compared_only: bool) -> bool:
+    """Whether an image is one: compared to, of the story (이야기의 뿌리), or the setting of telling or reading."""
+    ahead = _sentence_from(words, index)
+    if any(word.compares for word in ahead):
+        return True
+    image, behind = ahead[0], words[index - 1] if index else None
+    if compared_only:
+        return False
+    if behind is not None and behind.core.endswith("의") and behind.reading and behind.reading.kind == Kind.ALLOWED:
+        return True
+    if _OBJECT.search(image.core):
+        return len(ahead) > 1 and ahead[1].core in _AT_HAND
+    if _SUBJECT.search(image.core) and any(_CONDITION.search(word.core) for word in ahead[1:4]):
+        return False
+    return any(_acts(before, word) for before, word in pairwise(ahead))
+
+
+def _acts(before: _Word, word: _Word) -> bool:
+    """Whether `word` narrates or invites, and not as the auxiliary of the image itself (걸어 보세요)."""
+    if word.reading is None or not word.reading.acts:
+        return False
+    return word.reading.auxiliary is None or before.reading is None or not before.reading.infinitive
+
+
+def _sentence_from(words: list[_Word | None], index: int) -> list[_Word]:
+    """The words from `index` that an image can reach: to the end of its sentence, at most `_IMAGE_REACH`."""
+    reached: list[_Word] = []
+    for word in words[index : index + _IMAGE_REACH]:
+        if word is None:
+            break
+        reached.append(word)
+        if word.stop.strip(","):
+            break
+    return reached
+
+
+def _named(word: str) -> tuple[Reason, str]:
+    """(reason, layer) of an unknown word: its category if the refused vocabulary has it, a respelling, or neither."""
+    category = denied_category(word)
+    if category is not None:
+        return Reason(f"guard.{category}"), "lexicon"
+    if _respelled(word):
+        return Reason.FORM_RESPELLING, "unicode"
+    return Reason.GUARD_VOCABULARY, "vocabulary"
+
+
+def _respelled(word: str) -> bool:
+    """Syllables outside KS X 1001 are almost only respellings; the codec writes the others in two bytes."""
+    return len(word.encode("euc_kr", "replace")) != 2 * len(word)
+
+
+_CLAIMS: Final = re.compile("(?:요|니다|니까|죠|다|자|세요|시오|까|냐|네)$|셨|[었았였겠했됐갔왔났졌렸]|[시실신심][가-힣]|님")
+_SHORTEST_STRANGE: Final = 2
+
+
+def _tolerated(words: list[_Word | None], index: int) -> bool:
+    """One strange word a text is let pass where it only paints: in a comparison, or of the story (이야기의 물꼬를)."""
+    word = words[index]
+    if word is None or len(word.core) < _SHORTEST_STRANGE or _CLAIMS.search(word.core):
+        return False
+    if denied_category(word.core) is not None or _respelled(word.core):
+        return False
+    behind = words[index - 1] if index else None
+    if behind is not None and behind.core.endswith("의") and behind.reading and behind.reading.kind == Kind.ALLOWED:
+        return True
+    return any(ahead.compares for ahead in _sentence_from(words, index))
+
+
+def _joined(words: list[_Word | None], index: int) -> Reason | None:
+    """A refused word spelled with inner spaces: one-syllable words in a row, and the word after them, read joined."""
+    row = 0
     run = ""
     for word in words[index:]:
         if word is None or word.reading is None:
@@ -201,7 +280,6 @@ def _joined(lexis: Lexicon, words: list[_Word | None], index: int) -> Reason | N
         run += word.core
         if len(word.core) > 1 or word.stop:
             break
-    reading = lexis.read(run)
-    if len(run) > 1 and reading.kind == Kind.DENIED and not reading.tag.startswith("~"):
-        return Reason(f"guard.{reading.tag}")
-    return None
+        row += 1
+    category = denied_category(run) if row > 1 else None
+    return None if category is None else Reason(f"guard.{category}")
