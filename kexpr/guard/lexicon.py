@@ -18,18 +18,21 @@ from kexpr.codes import Reason
 from kexpr.guard.data_files import DATA_FILES, data_lines, data_text, sections
 from kexpr.guard.morphology import (
     ADVERB,
+    BECOMING,
     DETERMINER,
     ENDINGS,
     HONORIFIC,
     LINKS,
     PAST,
+    PERSONAL,
     WHOLE,
     decompose,
     noun_slot,
+    sound,
     verb_bases,
 )
 
-__all__ = ["LEXICON_VERSION", "PERSON", "Kind", "Lexicon", "Reading", "denied_category", "lexicon", "lexicon_digest"]
+__all__ = ["LEXICON_VERSION", "PERSON", "Kind", "Lexicon", "Reading", "denied_category", "lexicon", "lexicon_digest", "respelled_category"]
 
 LEXICON_VERSION: Final = 1
 _PREFIX: Final = "X"
@@ -73,6 +76,7 @@ class _Entry(NamedTuple):
 
 _Entries = dict[str, list[_Entry]]
 _ANY: Final = HONORIFIC | PAST
+_SHORTEST_SOUND: Final = 4
 _ACTS: Final = 4
 """Beside the form bits: a verb of the narrator, or one the reader may be invited to."""
 
@@ -117,7 +121,7 @@ def _read(entries: Mapping[str, list[_Entry]], auxiliaries: Mapping[str, str], w
             if (closed := _close(auxiliaries, entry.slots, jamo[end:])) is not None
         ]
         if readings:
-            return min((_judged(reading) for reading in readings), key=lambda reading: reading.kind)
+            return min((_judged(reading) for reading in readings), key=lambda reading: (reading.kind, -reading.bears))
     return Reading(Kind.UNKNOWN, "", _ANY, 0, False, auxiliary, bool(_CONNECTIVE.search(word)), False)
 
 
@@ -198,6 +202,14 @@ def _add_verb(
         _add(entries, base, _Entry(slots, kind, tag, bears))
 
 
+def _add_becoming(entries: _Entries, spelled: str) -> None:
+    """느긋해지다: as a wish or a description (느긋해지기를, 느긋해지는), never as a statement."""
+    stem, _, irregular = spelled.partition(":")
+    for base, slots in verb_bases(stem, irregular):
+        if slots == "A":
+            _add(entries, base + decompose("지"), _Entry(BECOMING, Kind.ALLOWED, "", 0))
+
+
 _DESCRIBING: Final = {"P": "p", "E": "e", "A": "a"}
 """The slots of an adjective that only describes: no ending that closes a sentence."""
 _PICTURED: Final = {"P": "P", "N": "N", "E": "E", "A": "A", "B": "", "M": ""}
@@ -231,6 +243,8 @@ def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:
     for name, bears in (("verb.invite", HONORIFIC | _ACTS), ("verb.plain", 0), ("adjective.final", 0)):
         for spelled in words[name]:
             verb(spelled, bears)
+    for spelled in words["adjective"] + words["adjective.final"]:
+        _add_becoming(entries, spelled)
     for spelled in words["adjective"]:
         _add_verb(entries, spelled, Kind.ALLOWED, "", 0, _DESCRIBING)
     for spelled in words["verb.scene"]:
@@ -283,11 +297,21 @@ def _denied_entries() -> _Entries:
         for spelled in " ".join(lines).split() if part in ("noun", "verb", "word") else ():
             stem, _, irregular = spelled.partition(":")
             jamo = decompose(stem)
-            bases = verb_bases(stem, irregular) if part == "verb" else [(jamo, noun_slot(jamo))]
+            bases = verb_bases(stem, irregular) if part == "verb" else [(jamo, noun_slot(jamo) + PERSONAL)]
             for base, slots in bases:
                 closing = WHOLE if part == "word" else _PREFIX if len(stem) > 1 else slots
                 _add(entries, base, _Entry(closing, Kind.DENIED, category, _ANY))
     return entries
+
+
+@cache
+def _denied_sounds() -> Mapping[str, str]:
+    """How every refused stem of two syllables or more sounds -> its category."""
+    sounds: dict[str, str] = {}
+    for base, entries in _denied_entries().items():
+        if entries[0].slots == _PREFIX:
+            sounds.setdefault(sound(base), entries[0].tag)
+    return sounds
 
 
 @lru_cache(_CACHED_WORDS)
@@ -299,6 +323,18 @@ def denied_category(word: str) -> str | None:
         for entry in entries.get(jamo[:end], ()):
             if _close({}, entry.slots, jamo[end:]) is not None:
                 return entry.tag
+    return None
+
+
+@lru_cache(_CACHED_WORDS)
+def respelled_category(word: str) -> str | None:
+    """The category of refused vocabulary that `word` begins with when read aloud, however it is spelled."""
+    sounds = _denied_sounds()
+    heard = sound(decompose(word[:_LONGEST_WORD]))
+    for end in range(len(heard), _SHORTEST_SOUND - 1, -1):
+        category = sounds.get(heard[:end])
+        if category is not None:
+            return category
     return None
 
 

@@ -9,6 +9,7 @@ The tables hold what the discourse of a slot needs. Hearsay (-대요, -더라고
 left out on purpose: a word with such an ending has no reading here.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -34,6 +35,10 @@ PAST: Final = 2
 WHOLE: Final = "W"
 ADVERB: Final = "D"
 DETERMINER: Final = "Q"
+BECOMING: Final = "b"
+"""Slot of a change that is wished for or describes."""
+PERSONAL: Final = "K"
+"""Slot of the particles of persons; no word of discourse takes them."""
 
 _VOWELS: Final = "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ"
 _FIRST_VOWEL: Final = 0x1161
@@ -69,7 +74,7 @@ _NASAL: Final = "는 는데 는데요 는지 는지를 네 네요 느라 는구�
 _MID: Final = "면 면은 면서 며 려 려고 려면 려는 려니 러 므로"
 _SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ까 ㄹ래요 ㄹ지 ㄹ지요 ㄹ수록 옵니다 오며"
 _FORMAL: Final = "ㅂ니다 ㅂ니까 ㅂ시다 ㄴ다 ㄴ다면 ㄴ답니다"
-_INFINITIVE: Final = "- 서 서는 서요 서도 도 도요 요 라"
+_INFINITIVE: Final = "- 서 서는 서요 서도 도 도요 요 라 ㅆ으면"
 _TENSED: Final = "습니다 습니까 어요 지요 죠 네요 는데 는데요 고 고요 으니 으니까 으며 으면 기에 다 던 을까요 나요 음"
 
 _CASES: Final = (
@@ -105,6 +110,8 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     "H": _endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
     "I": _endings("세요 셔요 셔서 셔도 셔도요 셔 소서"),
     "T": _endings(_TENSED),
+    "b": _endings("기를 길 기 도록 는 듯 듯이 면 시길 시기를 시도록"),
+    "K": _endings("께 께서 께서는 에게 에게서 에게는 한테 한테서 한테는 더러 보고 님 님께 님이 님은"),
     "V": _endings(_CASES, _COPULA, _AFTER_VOWEL),
     "C": _endings(_CASES, _COPULA, _AFTER_CONSONANT),
     "L": _endings(_CASES, _COPULA, _AFTER_CONSONANT, _AFTER_RIEUL),
@@ -180,3 +187,28 @@ def _suffix_vowel(jamo: str, closed: str) -> str:
     """아 after a bright vowel, otherwise `closed`."""
     vowels = [_COMPATIBLE_VOWEL[character] for character in jamo if character in _COMPATIBLE_VOWEL]
     return decompose("아" if vowels and vowels[-1] in "ㅏㅗㅑ" else closed)
+
+
+_ALIKE: Final = str.maketrans(
+    {
+        **dict.fromkeys("ᄀᄁᄏ", "ᄀ"),
+        **dict.fromkeys("ᄃᄄᄐ", "ᄃ"),
+        **dict.fromkeys("ᄇᄈᄑ", "ᄇ"),
+        **dict.fromkeys("ᄉᄊ", "ᄉ"),
+        **dict.fromkeys("ᄌᄍᄎ", "ᄌ"),
+        **dict.fromkeys("ᄂᄅ", "ᄂ"),
+        **{_VOWEL_OF[vowel]: _VOWEL_OF[like] for vowel, like in zip("ㅑㅘㅕㅝㅛㅠㅒㅔㅖㅙㅞㅚㅟㅢ", "ㅏㅏㅓㅓㅗㅜㅐㅐㅐㅐㅐㅐㅣㅣ", strict=True)},
+        **{_TAIL_OF[tail]: _TAIL_OF["ㄱ"] for tail in "ㄲㄳㄺㅋ"},
+        **{_TAIL_OF[tail]: _TAIL_OF["ㄷ"] for tail in "ㅅㅆㅈㅊㅌㅎ"},
+        **{_TAIL_OF[tail]: _TAIL_OF["ㅂ"] for tail in "ㅄㄿㅍ"},
+        **{_TAIL_OF[tail]: _TAIL_OF["ㄴ"] for tail in "ㄵㄶㅁㅇ"},
+        **{_TAIL_OF[tail]: _TAIL_OF["ㄹ"] for tail in "ㄼㄽㄾㅀ"},
+        **{_TAIL_OF["ㄻ"]: _TAIL_OF["ㄴ"]},
+    }
+)
+_STRETCHED: Final = re.compile("([\u1161-\u1175])\u110b\\1")
+
+
+def sound(jamo: str) -> str:
+    """What `jamo` roughly sounds like: sounds that respellings trade for one another fall together."""
+    return _STRETCHED.sub(r"\1", jamo.translate(_ALIKE))

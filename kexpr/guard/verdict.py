@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from kexpr.codes import Reason, SlotKind
 from kexpr.guard.form import MARK, Refusal, check_form
-from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon
+from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon, respelled_category
 from kexpr.guard.morphology import HONORIFIC
 from kexpr.manifest import PlaceholderKind, Slot
 
@@ -127,8 +127,7 @@ def _words(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
             if not form & ~carried:
                 carried = carried if infinitive else None
                 continue
-            if reading.kind == Kind.UNKNOWN:
-                return Decision(_deed(form & ~carried), "lexicon", span)
+            return Decision(_deed(form & ~carried), "lexicon", span)
         if reading.kind == Kind.UNKNOWN:
             if not strange and _tolerated(words, index):
                 strange, carried = True, None
@@ -210,7 +209,7 @@ def _pictured(words: list[_Word | None], index: int, compared_only: bool) -> boo
     image, behind = ahead[0], words[index - 1] if index else None
     if compared_only:
         return False
-    if behind is not None and behind.core.endswith("의") and behind.reading and behind.reading.kind == Kind.ALLOWED:
+    if behind is not None and behind.core.endswith(_OF) and behind.reading and behind.reading.kind == Kind.ALLOWED:
         return True
     if _OBJECT.search(image.core):
         return len(ahead) > 1 and ahead[1].core in _AT_HAND
@@ -243,7 +242,7 @@ def _named(word: str) -> tuple[Reason, str]:
     category = denied_category(word)
     if category is not None:
         return Reason(f"guard.{category}"), "lexicon"
-    if _respelled(word):
+    if _respelled(word) or respelled_category(word) is not None:
         return Reason.FORM_RESPELLING, "unicode"
     return Reason.GUARD_VOCABULARY, "vocabulary"
 
@@ -255,6 +254,10 @@ def _respelled(word: str) -> bool:
 
 _CLAIMS: Final = re.compile("(?:요|니다|니까|죠|다|자|세요|시오|까|냐|네)$|셨|[었았였겠했됐갔왔났졌렸]|[시실신심][가-힣]|님")
 _SHORTEST_STRANGE: Final = 2
+_OF: Final = ("의", "라는")
+_PLACES: Final = re.compile("(?:을|를|에|에서|으로)$")
+_DESCRIBES: Final = re.compile("(?:히|게|스레|껏|씩|한|운|던|[가-힣]는)$")
+_TELLS: Final = re.compile("(?:[볼갈릴질을]게요|볼까요|겠습니다|봅니다|보면|드려요|드립니다|봐요)$")
 
 
 def _tolerated(words: list[_Word | None], index: int) -> bool:
@@ -262,12 +265,19 @@ def _tolerated(words: list[_Word | None], index: int) -> bool:
     word = words[index]
     if word is None or len(word.core) < _SHORTEST_STRANGE or _CLAIMS.search(word.core):
         return False
-    if denied_category(word.core) is not None or _respelled(word.core):
+    if _named(word.core)[0] is not Reason.GUARD_VOCABULARY:
         return False
     behind = words[index - 1] if index else None
-    if behind is not None and behind.core.endswith("의") and behind.reading and behind.reading.kind == Kind.ALLOWED:
+    if behind is not None and behind.core.endswith(_OF) and behind.reading and behind.reading.kind == Kind.ALLOWED:
         return True
-    return any(ahead.compares for ahead in _sentence_from(words, index))
+    ahead = _sentence_from(words, index)
+    if any(following.compares for following in ahead):
+        return True
+    if len(ahead) < 2 or ahead[1].reading is None or ahead[1].reading.kind != Kind.ALLOWED or word.stop:
+        return False
+    if _PLACES.search(word.core):
+        return ahead[1].reading.acts and bool(_TELLS.search(ahead[-1].core))
+    return bool(_DESCRIBES.search(word.core)) or ahead[1].reading.auxiliary is not None
 
 
 def _joined(words: list[_Word | None], index: int) -> Reason | None:
