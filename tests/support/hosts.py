@@ -231,8 +231,7 @@ class Gateway:
 
     def close(self) -> None:
         self.telemetry.close()
-        for authority in (self.daily_authority, self.weekly_authority, self.adaptive_authority):
-            authority.close()
+        self.state.close()
 
     def __enter__(self) -> Self:
         return self

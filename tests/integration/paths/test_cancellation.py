@@ -106,7 +106,8 @@ def stopped_at(step: str, gate: Gate, provider: Provider, gateway: Gateway) -> N
         failpoints.install(gate.at(step))
 
 
-STEPS = [
+# Where the call is cancelled, how many requests there were then, and the durable outcome.
+STEPS: list[tuple[str, int, Outcome | None]] = [
     ("before the claim", 0, None),
     ("the exchange", 1, Outcome.CANONICAL_TIMEOUT),
     ("coordinator.claimed", 1, Outcome.CANONICAL_TIMEOUT),
@@ -115,12 +116,13 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize(("step", "requests", "outcome"), STEPS)
+@pytest.mark.parametrize("at", STEPS, ids=lambda at: at[0])
 @pytest.mark.parametrize("kind", Kind)
 def test_cancelled_before_anything_is_to_be_delivered(
-    kind: Kind, step: str, requests: int, outcome: Outcome | None, provider: Provider, tmp_path: Path
+    kind: Kind, at: tuple[str, int, Outcome | None], provider: Provider, tmp_path: Path
 ) -> None:
     """The next call delivers what is durable: the selected text only where it had won before, and never daily's."""
+    step, requests, outcome = at
 
     async def scenario() -> None:
         before = provider.requests

@@ -1,7 +1,8 @@
-"""Two taps on one message at once, in threads and in processes: one request, one selected edit, none after canonical."""
+"""Two taps on one message at once, in threads and processes: one request, one selected edit, none after canonical."""
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from kexpr.codes import Mode, Outcome
 from tests.integration.paths.conftest import Lanes, Provider
 from tests.integration.paths.invariants import durable_selected, violations
 from tests.integration.paths.worker import Scene
-from tests.support.hosts import ENVIRON, Gateway, Host, Kind, canonical_text
+from tests.support.hosts import Gateway, Host, Kind, canonical_text
+from tests.support.rehearsal import ENVIRON
 
 ROUNDS = 30
 
@@ -48,7 +50,7 @@ def test_two_threads(kind: Kind, provider: Provider, tmp_path: Path) -> None:
         for number in range(ROUNDS):
             identity = f"message-{number}"
             before = provider.requests
-            at_once(*[lambda name=identity: gateway.publish(kind, name)] * 2)  # type: ignore[misc]
+            at_once(*[partial(gateway.publish, kind, identity)] * 2)
             assert provider.requests - before == 1
             assert violations(tmp_path, kind, identity, 1) == []
             delivered = gateway.host.delivered(identity)
@@ -63,8 +65,7 @@ def test_two_gateways_of_one_process(kind: Kind, provider: Provider, tmp_path: P
         for number in range(5):
             identity = f"message-{number}"
             before = provider.requests
-            taps = [lambda at=at, name=identity: at.publish(kind, name) for at in (one, other)]  # type: ignore[misc]
-            at_once(*taps)
+            at_once(*[partial(at.publish, kind, identity) for at in (one, other)])
             assert violations(tmp_path, kind, identity, provider.requests - before) == []
             assert one.host.delivered(identity) == expected(tmp_path, kind, identity)
 
@@ -75,7 +76,7 @@ def test_two_processes(kind: Kind, lanes: Lanes, tmp_path: Path) -> None:
         identity = f"message-{number}"
         scene = Scene(str(tmp_path), kind.value, identity)
         before = [lane.server.requests for lane in lanes.lanes]
-        at_once(*[lambda at=lane: at.run(scene) for lane in lanes.lanes])  # type: ignore[misc]
+        at_once(*[partial(lane.run, scene) for lane in lanes.lanes])
         requests = sum(lane.server.requests for lane in lanes.lanes) - sum(before)
         assert requests == 1
         assert violations(tmp_path, kind, identity, requests) == []
