@@ -3,9 +3,10 @@
 Theory of operation. After the form layer every word is asked of the lexicon, once, from left to right:
 
     refused stem or form   the code of its category
-    unknown word           guard.vocabulary: prose is open in how it is put together, not in what it is about
+    unknown word           its category, if the refused vocabulary has it, also respelled; else one a text is let pass,
+                           and a second is guard.vocabulary: open in how it is put together, not in what it is about
     word of company        its pattern must find the company it needs
-    image                  only inside a comparison (찻집에 앉은 듯, 햇살처럼)
+    image                  not of a person unless compared to, and not as a time (꽃이 피면)
     auxiliary              carries the verb before it: 읽어 주세요 invites to read, 적어 주세요 asks for a deed
 
 Then the phrases: what is refused although each of its words is discourse. The first refusal decides. Spelling tricks
@@ -17,7 +18,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from kexpr.codes import Reason, SlotKind
@@ -129,7 +129,7 @@ def _words(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
                 continue
             return Decision(_deed(form & ~carried), "lexicon", span)
         if reading.kind == Kind.UNKNOWN:
-            if not strange and _tolerated(words, index):
+            if not strange and _tolerated(word):
                 strange, carried = True, None
                 continue
             return Decision(*_named(word.core), span)
@@ -195,34 +195,18 @@ def _standing(
     return None if lexis.contexts[reading.tag].search(window) else (Reason.GUARD_VOCABULARY, "context")
 
 
-_OBJECT: Final = re.compile("[가-힣](?:을|를)$")
 _SUBJECT: Final = re.compile("[가-힣](?:이|가|도|은|는)$")
 _CONDITION: Final = re.compile("(?:면|때|때에|때는|무렵|즈음)$")
-_AT_HAND: Final = frozenset(["곁에", "옆에", "앞에", "벗", "사이에", "틀어", "켜", "들고", "두고", "놓고"])
 
 
 def _pictured(words: list[_Word | None], index: int, compared_only: bool) -> bool:
-    """Whether an image is one: compared to, of the story (이야기의 뿌리), or the setting of telling or reading."""
+    """Whether an image is one. A person is one only when compared to; a scene is none when it names a time (꽃이 피면)."""
     ahead = _sentence_from(words, index)
     if any(word.compares for word in ahead):
         return True
-    image, behind = ahead[0], words[index - 1] if index else None
     if compared_only:
         return False
-    if behind is not None and behind.core.endswith(_OF) and behind.reading and behind.reading.kind == Kind.ALLOWED:
-        return True
-    if _OBJECT.search(image.core):
-        return len(ahead) > 1 and ahead[1].core in _AT_HAND
-    if _SUBJECT.search(image.core) and any(_CONDITION.search(word.core) for word in ahead[1:4]):
-        return False
-    return any(_acts(before, word) for before, word in pairwise(ahead))
-
-
-def _acts(before: _Word, word: _Word) -> bool:
-    """Whether `word` narrates or invites, and not as the auxiliary of the image itself (걸어 보세요)."""
-    if word.reading is None or not word.reading.acts:
-        return False
-    return word.reading.auxiliary is None or before.reading is None or not before.reading.infinitive
+    return not (_SUBJECT.search(ahead[0].core) and any(_CONDITION.search(word.core) for word in ahead[1:4]))
 
 
 def _sentence_from(words: list[_Word | None], index: int) -> list[_Word]:
@@ -242,6 +226,8 @@ def _named(word: str) -> tuple[Reason, str]:
     category = denied_category(word)
     if category is not None:
         return Reason(f"guard.{category}"), "lexicon"
+    if _ADDRESS.match(word):
+        return Reason.GUARD_IDENTITY, "lexicon"
     if _respelled(word) or respelled_category(word) is not None:
         return Reason.FORM_RESPELLING, "unicode"
     return Reason.GUARD_VOCABULARY, "vocabulary"
@@ -252,32 +238,13 @@ def _respelled(word: str) -> bool:
     return len(word.encode("euc_kr", "replace")) != 2 * len(word)
 
 
-_CLAIMS: Final = re.compile("(?:요|니다|니까|죠|다|자|세요|시오|까|냐|네)$|셨|[었았였겠했됐갔왔났졌렸]|[시실신심][가-힣]|님")
 _SHORTEST_STRANGE: Final = 2
-_OF: Final = ("의", "라는")
-_PLACES: Final = re.compile("(?:을|를|에|에서|으로)$")
-_DESCRIBES: Final = re.compile("(?:히|게|스레|껏|씩|한|운|던|[가-힣]는)$")
-_TELLS: Final = re.compile("(?:[볼갈릴질을]게요|볼까요|겠습니다|봅니다|보면|드려요|드립니다|봐요)$")
+_ADDRESS: Final = re.compile("[가-힣]+(?:님|씨)(?:께|께서|들|이|은|도|의|을|과|이랑|하고|에게)?$")
 
 
-def _tolerated(words: list[_Word | None], index: int) -> bool:
-    """One strange word a text is let pass where it only paints: in a comparison, or of the story (이야기의 물꼬를)."""
-    word = words[index]
-    if word is None or len(word.core) < _SHORTEST_STRANGE or _CLAIMS.search(word.core):
-        return False
-    if _named(word.core)[0] is not Reason.GUARD_VOCABULARY:
-        return False
-    behind = words[index - 1] if index else None
-    if behind is not None and behind.core.endswith(_OF) and behind.reading and behind.reading.kind == Kind.ALLOWED:
-        return True
-    ahead = _sentence_from(words, index)
-    if any(following.compares for following in ahead):
-        return True
-    if len(ahead) < 2 or ahead[1].reading is None or ahead[1].reading.kind != Kind.ALLOWED or word.stop:
-        return False
-    if _PLACES.search(word.core):
-        return ahead[1].reading.acts and bool(_TELLS.search(ahead[-1].core))
-    return bool(_DESCRIBES.search(word.core)) or ahead[1].reading.auxiliary is not None
+def _tolerated(word: _Word) -> bool:
+    """One strange word a text is let pass, if nothing refused is in it and it names or addresses no one."""
+    return len(word.core) >= _SHORTEST_STRANGE and _named(word.core)[0] is Reason.GUARD_VOCABULARY
 
 
 def _joined(words: list[_Word | None], index: int) -> Reason | None:

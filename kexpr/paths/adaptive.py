@@ -5,7 +5,6 @@ may not show its selected text: it is edited once more, to the canonical one.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from kexpr.attempt import Cancellation
@@ -14,12 +13,10 @@ from kexpr.authority.recovery import Absent, Durable, InFlight
 from kexpr.authority.transitions import AdaptiveState
 from kexpr.codes import Surface
 from kexpr.coordinator import Coordinator, Job
-from kexpr.errors import KexprError
-from kexpr.paths.base import Path
+from kexpr.paths.base import Path, stopping
 from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import (
     STOPPED,
-    Held,
     Preparation,
     Publication,
     Timers,
@@ -69,16 +66,9 @@ class AdaptivePath(Path):
 
     def preparation(self, card: Card) -> Preparation:
         """The durable part up to `publish_pending`. The card is claimed for its edit only when that is delivered."""
-        return lambda flag: self._held(card, flag)
-
-    def _held(self, card: Card, flag: Cancellation) -> Held:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(self._locks.hold("adaptive", card.origin.card_digest))
-                publication = self._prepared(card, flag)
-            except KexprError:
-                publication = STOPPED
-            return Held(publication, stack.pop_all())
+        return lambda flag: self._held(
+            ("adaptive", card.origin.card_digest), stopping(lambda: self._prepared(card, flag)), lambda: STOPPED
+        )
 
     def _prepared(self, card: Card, flag: Cancellation) -> Publication:
         found = self._authority.recover(card.origin)

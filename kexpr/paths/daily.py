@@ -8,7 +8,6 @@ text: an ordinary double tap selects nothing after that. After a restart only th
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,19 +73,20 @@ class DailyPath(Path):
 
     def preparation(self, message: DailyMessage) -> Preparation:
         """The durable part of `first_save`, for hosts and harnesses that deliver themselves."""
-        return lambda flag: self._held(message, lambda: self._present(message, flag))
+        return lambda flag: self._prepared(message, lambda: self._present(message, flag))
 
     def replay_preparation(self, message: DailyMessage) -> Preparation:
-        return lambda _: self._held(message, _canonical_of(message))
+        return lambda _: self._prepared(message, _canonical_of(message))
 
-    def _held(self, message: DailyMessage, when_absent: Callable[[], Publication]) -> Held:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(self._locks.hold("daily", message.event_id))
-            except AuthorityFailed:
-                when_absent = _canonical_of(message)
-            publication = self._recovered(message) or self._once(message, when_absent)
-            return Held(publication, stack.pop_all())
+    def _prepared(self, message: DailyMessage, when_absent: Callable[[], Publication]) -> Held:
+        """Without its lock a message becomes canonical, unless somebody's claim is alive."""
+
+        def prepare(when_absent: Callable[[], Publication]) -> Publication:
+            return self._recovered(message) or self._once(message, when_absent)
+
+        return self._held(
+            ("daily", message.event_id), lambda: prepare(when_absent), lambda: prepare(_canonical_of(message))
+        )
 
     def _recovered(self, message: DailyMessage) -> Publication | None:
         """Replay rule: whatever is on the artifact, the text is canonical; a live claim is waited for."""

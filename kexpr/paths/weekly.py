@@ -4,7 +4,6 @@ A task that already has a row is handled before any report is built; `render` ru
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -13,12 +12,10 @@ from kexpr.authority.recovery import Absent, InFlight
 from kexpr.authority.transitions import WeeklyState
 from kexpr.authority.weekly import Pins, ScheduledDeliveryReceipt, WeeklyAuthority, WeeklyTask
 from kexpr.coordinator import Coordinator, Job
-from kexpr.errors import KexprError
-from kexpr.paths.base import Path
+from kexpr.paths.base import Path, stopping
 from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import (
     STOPPED,
-    Held,
     Preparation,
     Publication,
     Timers,
@@ -83,16 +80,9 @@ class WeeklyPath(Path):
 
     def preparation(self, delivery: WeeklyDelivery) -> Preparation:
         """The durable part up to `prepared`. The task becomes `sending` only when the publication is delivered."""
-        return lambda flag: self._held(delivery, flag)
-
-    def _held(self, delivery: WeeklyDelivery, flag: Cancellation) -> Held:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(self._locks.hold("weekly", delivery.task.digest))
-                publication = self._prepared(delivery, flag)
-            except KexprError:
-                publication = STOPPED
-            return Held(publication, stack.pop_all())
+        return lambda flag: self._held(
+            ("weekly", delivery.task.digest), stopping(lambda: self._prepared(delivery, flag)), lambda: STOPPED
+        )
 
     def _prepared(self, delivery: WeeklyDelivery, flag: Cancellation) -> Publication:
         found = self._authority.recover(delivery.task)
