@@ -32,7 +32,17 @@ from kexpr.guard.morphology import (
     verb_bases,
 )
 
-__all__ = ["LEXICON_VERSION", "PERSON", "Kind", "Lexicon", "Reading", "denied_category", "lexicon", "lexicon_digest", "respelled_category"]
+__all__ = [
+    "LEXICON_VERSION",
+    "PERSON",
+    "Kind",
+    "Lexicon",
+    "Reading",
+    "denied_category",
+    "lexicon",
+    "lexicon_digest",
+    "respelled_category",
+]
 
 LEXICON_VERSION: Final = 1
 _PREFIX: Final = "X"
@@ -197,9 +207,8 @@ def _add_verb(
     """`only` renames the slots that remain; the others, with their endings, are dropped."""
     stem, _, irregular = spelled.partition(":")
     for base, slots in verb_bases(stem, irregular):
-        if only is not None:
-            slots = "".join(only[slot] for slot in slots if slot in only)
-        _add(entries, base, _Entry(slots, kind, tag, bears))
+        kept = slots if only is None else "".join(only[slot] for slot in slots if slot in only)
+        _add(entries, base, _Entry(kept, kind, tag, bears))
 
 
 def _add_becoming(entries: _Entries, spelled: str) -> None:
@@ -225,7 +234,7 @@ _NOUN_SECTIONS: Final = (
 )
 
 
-def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:
+def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:  # noqa: PLR0912 - a section a loop
     words = {name: " ".join(lines).split() for name, lines in sections("discourse.txt")}
     past, honorific = frozenset(words["past"]), frozenset(words["honorific"])
 

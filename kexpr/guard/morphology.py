@@ -108,7 +108,7 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     "S": _endings("습니다 습니까 는다 답니다 습니다만 소"),
     "A": _endings(_INFINITIVE),
     "H": _endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
-    "I": _endings("세요 셔요 셔서 셔도 셔도요 셔 소서"),
+    "I": _endings("세요 셔요 셔서 셔도 셔도요 셔 소서 셨으면"),
     "T": _endings(_TENSED),
     "b": _endings("기를 길 기 도록 는 듯 듯이 면 시길 시기를 시도록"),
     "K": _endings("께 께서 께서는 에게 에게서 에게는 한테 한테서 한테는 더러 보고 님 님께 님이 님은"),
@@ -197,7 +197,10 @@ _ALIKE: Final = str.maketrans(
         **dict.fromkeys("ᄉᄊ", "ᄉ"),
         **dict.fromkeys("ᄌᄍᄎ", "ᄌ"),
         **dict.fromkeys("ᄂᄅ", "ᄂ"),
-        **{_VOWEL_OF[vowel]: _VOWEL_OF[like] for vowel, like in zip("ㅑㅘㅕㅝㅛㅠㅒㅔㅖㅙㅞㅚㅟㅢ", "ㅏㅏㅓㅓㅗㅜㅐㅐㅐㅐㅐㅐㅣㅣ", strict=True)},
+        **{
+            _VOWEL_OF[vowel]: _VOWEL_OF[like]
+            for vowel, like in zip("ㅑㅘㅕㅝㅛㅠㅒㅔㅖㅙㅞㅚㅟㅢ", "ㅏㅏㅓㅓㅗㅜㅐㅐㅐㅐㅐㅐㅣㅣ", strict=True)
+        },
         **{_TAIL_OF[tail]: _TAIL_OF["ㄱ"] for tail in "ㄲㄳㄺㅋ"},
         **{_TAIL_OF[tail]: _TAIL_OF["ㄷ"] for tail in "ㅅㅆㅈㅊㅌㅎ"},
         **{_TAIL_OF[tail]: _TAIL_OF["ㅂ"] for tail in "ㅄㄿㅍ"},

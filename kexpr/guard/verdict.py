@@ -64,7 +64,20 @@ _PARTS: Final = re.compile("[·…]")
 _LONE: Final = frozenset({"-", "…"})
 _COMPARES: Final = re.compile("(?:듯|듯이|처럼|처럼요|같이)$")
 _COMPARING: Final = frozenset(
-    ["같은", "삼아", "듯", "듯이", "듯한", "마음으로", "기분으로", "느낌으로", "심정으로", "때처럼", "것처럼", "모양으로"]
+    [
+        "같은",
+        "삼아",
+        "듯",
+        "듯이",
+        "듯한",
+        "마음으로",
+        "기분으로",
+        "느낌으로",
+        "심정으로",
+        "때처럼",
+        "것처럼",
+        "모양으로",
+    ]
 )
 _COMPANY: Final = 3
 _IMAGE_REACH: Final = 6
