@@ -15,6 +15,8 @@ __all__ = ["InertLogger", "silence"]
 _PACKAGES: Final = frozenset({"openai", "httpx", "httpcore", "httpx2", "httpcore2"})
 
 _seen: dict[str, ModuleType] = {}
+_last: tuple[int, str] = (0, "")
+"""How many modules there were, and the newest of them, when `silence` looked last."""
 
 
 class InertLogger(logging.Logger):
@@ -35,6 +37,11 @@ class InertLogger(logging.Logger):
 
 def silence() -> None:
     """Replace every module-level logger of the packages, in all modules loaded so far; skips those it has seen."""
+    global _last  # noqa: PLW0603 - one process has one set of modules
+    newest = (len(sys.modules), next(reversed(sys.modules)))
+    if newest == _last:
+        return
+    _last = newest
     for name, module in tuple(sys.modules.items()):
         if name.partition(".")[0] in _PACKAGES and _seen.get(name) is not module:
             _silence_module(vars(module))

@@ -24,14 +24,11 @@ def is_hangul(character: str) -> bool:
 
 def between_syllables(mark: str, text: str, chance: random.Random) -> str:
     """`mark` inside every word of three syllables or more, at one place each."""
-    words = text.split(" ")
-    spelled = []
-    for word in words:
-        if len(word) >= 3 and all(map(is_hangul, word[:3])):
-            cut = chance.choice([1, 2])
-            word = word[:cut] + mark + word[cut:]
-        spelled.append(word)
-    return " ".join(spelled)
+    return " ".join(_cut(word, mark, chance.choice([1, 2])) for word in text.split(" "))
+
+
+def _cut(word: str, mark: str, at: int) -> str:
+    return word[:at] + mark + word[at:] if len(word) >= 3 and all(map(is_hangul, word[:3])) else word
 
 
 def as_jamo(text: str) -> str:

@@ -99,7 +99,7 @@ def killed(out: Path, point: str, number: int) -> None:
 
 
 def test_a_crash_between_two_calls_is_resumed(tmp_path, capsys):
-    """The outcome of call 5 is durable: row 1 pin, 2 run, then intent and outcome each; only the evidence counts here."""
+    """The outcome of call 5 is durable; the state directory of the dead run counts for nothing."""
     killed(tmp_path, "harness.outcome_written", 5)
     code, result, _ = prove(capsys, "--out", str(tmp_path))
     assert (code, result["calls"], result["requests"], result["restart"]) == (Exit.GOOD, 48, 48, 0)

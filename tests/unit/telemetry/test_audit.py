@@ -176,7 +176,7 @@ def test_another_owner_is_refused(directory, monkeypatch):
 class _TearsTheFirstRow(RealFileSystem):
     torn = False
 
-    def write(self, fd: int, data: bytes, /) -> int:  # type: ignore[override]
+    def write(self, fd: int, data: bytes, /) -> int:
         tear, self.torn = not self.torn, True
         return os.write(fd, data[:10] if tear else data)
 

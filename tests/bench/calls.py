@@ -1,0 +1,161 @@
+"""Inside one process: one attempt against its fsyncs, a disabled call, the judgement of eight slots."""
+
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from unittest.mock import patch
+
+from harness.manifests import synthetic
+from harness.proof.world import _Session
+from harness.rehearsal.completion import Answer, Usage, build_completion, encode
+from harness.rehearsal.prose import answer
+from kexpr.attempt import Cancellation
+from kexpr.authority.adaptive import CardPresentationOrigin, OriginKind
+from kexpr.codes import Mode, ProviderKind, Surface, WireVersion
+from kexpr.config import Active, Config, Disabled
+from kexpr.coordinator import Coordinator
+from kexpr.paths.adaptive import AdaptivePath, Card
+from kexpr.paths.daily import DailyMessage, DailyPath
+from kexpr.state import State
+from kexpr.surfaces import presentation_segments_v1
+from kexpr.telemetry import Telemetry
+from kexpr.transport import CompletionRequest
+from kexpr.wire.contract import OPEN_PROSE
+
+__all__ = ["attempt_over_fsyncs", "disabled_us", "judge_eight_slots_us"]
+
+ROUNDS = 60
+
+
+class _Instant:
+    """A provider that answers at once, in place of the sealed clients."""
+
+    provider_kind = ProviderKind.REHEARSAL
+    requests_sent = 1
+
+    def warm(self) -> None:
+        """Nothing to warm."""
+
+    def open(self, _key: str, _deadline: float) -> "_Instant":
+        return self
+
+    def complete(self, request: CompletionRequest) -> bytes:
+        return _completion(json.loads(request.content))
+
+
+def _completion(request: dict[str, object]) -> bytes:
+    content = json.dumps(answer(request), ensure_ascii=False)
+    return encode(build_completion(Answer(content), Usage(500, 100), 1))
+
+
+def _coordinator(config: Config, state: State) -> Coordinator:
+    return Coordinator(
+        config,
+        identity_key=lambda: state.identity_key,
+        telemetry=Telemetry([], profile="physique-coach"),
+        clients=_Instant(),  # type: ignore[arg-type]
+        environ={"OPENAI_API_KEY": "bench"},
+    )
+
+
+def attempt_over_fsyncs(folder: Path) -> dict[str, tuple[float, float, int, float]]:
+    """Per path: (median ms of an attempt, median ms of its fsyncs alone, how many, median ratio)."""
+    with tempfile.TemporaryDirectory(dir=folder) as scratch, State(Path(scratch) / "state") as state:
+        coordinator = _coordinator(Active(Mode.ENABLED, frozenset(Surface), WireVersion.KEXP_2), state)
+        daily = DailyPath(coordinator, state.daily(lambda _: True), state.locks)
+        adaptive = AdaptivePath(coordinator, state.adaptive(threading.Lock, _Session()), state.locks)
+        paths: dict[str, Callable[[int], None]] = {
+            "daily": lambda n: _first_save(daily, n),
+            "adaptive": lambda n: _card(adaptive, n),
+        }
+        return {name: _against_fsyncs(Path(scratch), call) for name, call in paths.items()}
+
+
+def _first_save(path: DailyPath, number: int) -> None:
+    shown = synthetic(Surface.DAILY, number, identity=f"event-{number}")
+    held = path.preparation(DailyMessage(f"event-{number}", shown, shown.canonical_payload))(Cancellation())
+    held.close()
+    assert held.publication.outcome == "selected"
+
+
+def _card(path: AdaptivePath, number: int) -> None:
+    surface = Surface.ADAPTIVE_PHYSIQUE
+    shown = synthetic(surface, number)
+    origin = CardPresentationOrigin(OriginKind.CALLBACK, f"session-{number}", "", "")
+    binding = _Session().current_binding_digest(origin)
+    held = path.preparation(Card(origin, surface, shown, shown.canonical_payload, binding))(Cancellation())
+    held.close()
+    assert held.publication.outcome == "selected"
+
+
+def _against_fsyncs(folder: Path, call: Callable[[int], None]) -> tuple[float, float, int, float]:
+    counted, sizes = _count_fsyncs(call)
+    attempts, alone = [], []
+    for number in range(1, ROUNDS + 1):
+        attempts.append(_timed(partial(call, number)))
+        alone.append(_timed(lambda: _write_and_fsync(folder / "floor", sizes, counted)))
+    ratio = median(one / other for one, other in zip(attempts, alone, strict=True))
+    return median(attempts) * 1000, median(alone) * 1000, counted, ratio
+
+
+def _count_fsyncs(call: Callable[[int], None]) -> tuple[int, int]:
+    """(fsyncs of one attempt, bytes of a row)."""
+    call(100_000)
+    with patch.object(os, "fsync", wraps=os.fsync) as counting:
+        call(100_001)
+    return counting.call_count, 700
+
+
+def _write_and_fsync(path: Path, size: int, times: int) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        for _ in range(times):
+            os.write(descriptor, b"x" * size)
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _timed(call: Callable[[], None]) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
+
+
+def disabled_us(folder: Path) -> float:
+    """Median microseconds of `present` without the feature."""
+    from kexpr.authority.daily import DailyArtifact
+    from kexpr.coordinator import Job
+
+    with tempfile.TemporaryDirectory(dir=folder) as scratch, State(Path(scratch) / "state") as state:
+        coordinator = _coordinator(Disabled(), state)
+        artifact = DailyArtifact(state.daily(lambda _: True), "event")
+        job = Job(object(), "", artifact, ())
+        samples = []
+        for _ in range(200):
+            started = time.perf_counter()
+            for _ in range(100):
+                coordinator.present(job)
+            samples.append((time.perf_counter() - started) / 100)
+    return median(samples) * 1_000_000
+
+
+def judge_eight_slots_us() -> float:
+    """Median microseconds from raw completion bytes to a judged candidate: eight slots with prose in four messages."""
+    contract = OPEN_PROSE[WireVersion.KEXP_2]
+    manifests = [presentation_segments_v1(synthetic(Surface.WEEKLY, number)) for number in range(4)]
+    samples = []
+    for _ in range(300):
+        issued = [contract.issue(manifest, b"k" * 32, ()) for manifest in manifests]
+        bodies = [_completion(json.loads(one.content)) for one in issued]
+        started = time.perf_counter()
+        for one, body in zip(issued, bodies, strict=True):
+            contract.read(one, body)
+        samples.append(time.perf_counter() - started)
+    return median(samples) * 1_000_000
