@@ -114,7 +114,7 @@ class SlotText:
 
 def utf16_length(text: str) -> int:
     """UTF-16 code units, the unit of Telegram's limit."""
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def expand(slot: Slot, text: SlotText) -> str:
@@ -138,7 +138,7 @@ def expand(slot: Slot, text: SlotText) -> str:
 
 
 def _refuse_numeric(prose: str) -> None:
-    if any(unicodedata.numeric(character, None) is not None or character.isdigit() for character in prose):
+    if any(map(str.isnumeric, prose)):
         raise Rejected(Reason.COMPOSE_NUMERIC_TOKEN)
 
 

@@ -2,7 +2,6 @@
 
     STATE/identity.key   STATE/publication.lock   STATE/daily/   STATE/weekly/   STATE/adaptive/   TOMBSTONES/
 
-Gateways on several hosts have only the key in their directory, and the rest in PostgreSQL (`kexpr.stores`).
 The key is made only where no ledger has a row, and each chain begins with a digest of it, so that a lost or exchanged
 key shows at the next start. Keep the tombstones on a backup of their own (authorities, "Weekly").
 """

@@ -106,6 +106,13 @@ class LazyPattern:
         return self._compiled.search(text)
 
 
+class Phrases(NamedTuple):
+    """One pattern, and the reason of each of its groups."""
+
+    pattern: re.Pattern[str]
+    reasons: tuple[Reason, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Lexicon:
     """Everything the data files say."""
@@ -113,8 +120,7 @@ class Lexicon:
     entries: Mapping[str, list[_Entry]]
     auxiliaries: Mapping[str, str]
     contexts: Mapping[str, LazyPattern]
-    phrases: re.Pattern[str]
-    phrase_reasons: tuple[Reason, ...]
+    phrases: tuple[Phrases, ...]
     read: Callable[[str], Reading]
 
 
@@ -285,16 +291,29 @@ def _load_context(entries: _Entries) -> dict[str, LazyPattern]:
     return patterns
 
 
-def _denied_phrases() -> tuple[re.Pattern[str], tuple[Reason, ...]]:
-    """(one pattern, the reason of each of its groups) of the `category.phrase` sections."""
-    phrases = [
-        (Reason(f"guard.{name.partition('.')[0]}"), line)
-        for name, lines in sections("denied.txt")
-        if name.endswith(".phrase")
-        for line in lines
-    ]
-    body = "|".join(f"({pattern})" for _, pattern in phrases)
-    return re.compile(f"(?<![가-힣])(?:{body})"), tuple(reason for reason, _ in phrases)
+def _denied_phrases() -> tuple[Phrases, ...]:
+    """The `category.phrase` sections, grouped: those that begin with a known syllable cost next to nothing."""
+    begun: list[tuple[Reason, str]] = []
+    others: list[tuple[Reason, str]] = []
+    within: list[tuple[Reason, str]] = []
+    for name, lines in sections("denied.txt"):
+        if name.endswith(".phrase"):
+            reason = Reason(f"guard.{name.partition('.')[0]}")
+            for line in lines:
+                group = begun if _BEGUN.match(line) else within if line.startswith(_ANY_SYLLABLES) else others
+                group.append((reason, line))
+    heads = "".join(sorted({line[0] for _, line in begun}))
+    return tuple(
+        Phrases(
+            re.compile(f"(?<![가-힣]){guard}(?:{'|'.join(f'({pattern})' for _, pattern in phrases)})"),
+            tuple(reason for reason, _ in phrases),
+        )
+        for guard, phrases in ((f"(?=[{heads}])", begun), ("", others), ("", within))
+    )
+
+
+_BEGUN: Final = re.compile("[가-힣](?![?*])")
+_ANY_SYLLABLES: Final = "[가-힣]"
 
 
 @cache
@@ -363,12 +382,10 @@ def lexicon() -> Lexicon:
     auxiliaries: dict[str, str] = {}
     _load_discourse(entries, auxiliaries)
     contexts = _load_context(entries)
-    phrases, reasons = _denied_phrases()
     return Lexicon(
         entries,
         auxiliaries,
         contexts,
-        phrases,
-        reasons,
+        _denied_phrases(),
         lru_cache(_CACHED_WORDS)(lambda word: _read(entries, auxiliaries, word)),
     )

@@ -108,9 +108,10 @@ def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     refused = _words(lexis, prose, slot)
     if refused is not None:
         return refused
-    found = lexis.phrases.search(prose)
-    if found is not None and found.lastindex is not None:
-        return Decision(lexis.phrase_reasons[found.lastindex - 1], "phrases", found.span())
+    for phrases in lexis.phrases:
+        found = phrases.pattern.search(prose)
+        if found is not None and found.lastindex is not None:
+            return Decision(phrases.reasons[found.lastindex - 1], "phrases", found.span())
     return _ACCEPTED
 
 

@@ -9,17 +9,19 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 from unittest.mock import patch
 
 from harness.manifests import synthetic
 from harness.proof.world import _Session
 from harness.rehearsal.completion import Answer, Usage, build_completion, encode
-from harness.rehearsal.prose import answer
+from harness.rehearsal.prose import PLACE, answer, prose_bank
 from kexpr.attempt import Cancellation
 from kexpr.authority.adaptive import CardPresentationOrigin, OriginKind
 from kexpr.codes import Mode, ProviderKind, Surface, WireVersion
 from kexpr.config import Active, Config, Disabled
 from kexpr.coordinator import Coordinator
+from kexpr.manifest import Frozen, Manifest
 from kexpr.paths.adaptive import AdaptivePath, Card
 from kexpr.paths.daily import DailyMessage, DailyPath
 from kexpr.state import State
@@ -50,7 +52,11 @@ class _Instant:
 
 
 def _completion(request: dict[str, object]) -> bytes:
-    content = json.dumps(answer(request), ensure_ascii=False)
+    return _completed(answer(request))
+
+
+def _completed(wire_answer: dict[str, Any]) -> bytes:
+    content = json.dumps(wire_answer, ensure_ascii=False)
     return encode(build_completion(Answer(content), Usage(500, 100), 1))
 
 
@@ -147,15 +153,26 @@ def disabled_us(folder: Path) -> float:
 
 
 def judge_eight_slots_us() -> float:
-    """Median microseconds from raw completion bytes to a judged candidate: eight slots with prose in four messages."""
-    contract = OPEN_PROSE[WireVersion.KEXP_2]
-    manifests = [presentation_segments_v1(synthetic(Surface.WEEKLY, number)) for number in range(4)]
+    """Median microseconds from completion bytes to a judged candidate: one answer, on wire 1 since it takes eight."""
+    contract = OPEN_PROSE[WireVersion.KEXP_1]
+    slot = presentation_segments_v1(synthetic(Surface.ADAPTIVE_PHYSIQUE, 0)).slots[0]
+    manifest = Manifest(Surface.ADAPTIVE_PHYSIQUE, (Frozen("머리"), *[slot] * 8))
+    prose = [text for text in prose_bank()[slot.kind] if PLACE in text]
     samples = []
-    for _ in range(300):
-        issued = [contract.issue(manifest, b"k" * 32, ()) for manifest in manifests]
-        bodies = [_completion(json.loads(one.content)) for one in issued]
+    for number in range(300):
+        issued = contract.issue(manifest, b"k" * 32, ("bench",))
+        texts = [prose[(number * 8 + index) % len(prose)] for index in range(8)]
+        body = _completed(_answer_1(json.loads(issued.content), texts))
         started = time.perf_counter()
-        for one, body in zip(issued, bodies, strict=True):
-            contract.read(one, body)
+        contract.read(issued, body)
         samples.append(time.perf_counter() - started)
     return median(samples) * 1_000_000
+
+
+def _answer_1(request: dict[str, Any], texts: list[str]) -> dict[str, object]:
+    echoed = ("slot", "semantic", "actions", "placeholders")
+    slots = [
+        {**{name: slot[name] for name in echoed}, "generated_ko": text.replace(PLACE, slot["placeholders"][0])}
+        for slot, text in zip(request["slots"], texts, strict=True)
+    ]
+    return {**{name: request[name] for name in ("schema_version", "surface", "artifact_key")}, "slots": slots}
