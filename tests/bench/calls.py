@@ -24,6 +24,7 @@ from kexpr.coordinator import Coordinator
 from kexpr.manifest import Frozen, Manifest
 from kexpr.paths.adaptive import AdaptivePath, Card
 from kexpr.paths.daily import DailyMessage, DailyPath
+from kexpr.paths.publication import Preparation
 from kexpr.state import State
 from kexpr.surfaces import presentation_segments_v1
 from kexpr.telemetry import Telemetry
@@ -36,10 +37,11 @@ ROUNDS = 60
 
 
 class _Instant:
-    """A provider that answers at once, in place of the sealed clients."""
+    """A provider that answers at once, in place of the sealed clients. What it takes to make the answer up is counted."""
 
     provider_kind = ProviderKind.REHEARSAL
     requests_sent = 1
+    spent_s = 0.0
 
     def warm(self) -> None:
         """Nothing to warm."""
@@ -48,7 +50,10 @@ class _Instant:
         return self
 
     def complete(self, request: CompletionRequest) -> bytes:
-        return _completion(json.loads(request.content))
+        started = time.perf_counter()
+        body = _completion(json.loads(request.content))
+        _Instant.spent_s += time.perf_counter() - started
+        return body
 
 
 def _completion(request: dict[str, object]) -> bytes:
@@ -76,45 +81,48 @@ def attempt_over_fsyncs(folder: Path) -> dict[str, tuple[float, float, int, floa
         coordinator = _coordinator(Active(Mode.ENABLED, frozenset(Surface), WireVersion.KEXP_2), state)
         daily = DailyPath(coordinator, state.daily(lambda _: True), state.locks)
         adaptive = AdaptivePath(coordinator, state.adaptive(threading.Lock, _Session()), state.locks)
-        paths: dict[str, Callable[[int], None]] = {
+        paths: dict[str, Callable[[int], Callable[[], None]]] = {
             "daily": lambda n: _first_save(daily, n),
             "adaptive": lambda n: _card(adaptive, n),
         }
         return {name: _against_fsyncs(Path(scratch), call) for name, call in paths.items()}
 
 
-def _first_save(path: DailyPath, number: int) -> None:
+def _first_save(path: DailyPath, number: int) -> Callable[[], None]:
     shown = synthetic(Surface.DAILY, number, identity=f"event-{number}")
-    held = path.preparation(DailyMessage(f"event-{number}", shown, shown.canonical_payload))(Cancellation())
-    held.close()
-    assert held.publication.outcome == "selected"
+    return partial(_run, path.preparation(DailyMessage(f"event-{number}", shown, shown.canonical_payload)))
 
 
-def _card(path: AdaptivePath, number: int) -> None:
+def _card(path: AdaptivePath, number: int) -> Callable[[], None]:
     surface = Surface.ADAPTIVE_PHYSIQUE
     shown = synthetic(surface, number)
     origin = CardPresentationOrigin(OriginKind.CALLBACK, f"session-{number}", "", "")
     binding = _Session().current_binding_digest(origin)
-    held = path.preparation(Card(origin, surface, shown, shown.canonical_payload, binding))(Cancellation())
+    return partial(_run, path.preparation(Card(origin, surface, shown, shown.canonical_payload, binding)))
+
+
+def _run(preparation: Preparation) -> None:
+    held = preparation(Cancellation())
     held.close()
     assert held.publication.outcome == "selected"
 
 
-def _against_fsyncs(folder: Path, call: Callable[[int], None]) -> tuple[float, float, int, float]:
-    counted, sizes = _count_fsyncs(call)
+def _against_fsyncs(folder: Path, made: Callable[[int], Callable[[], None]]) -> tuple[float, float, int, float]:
+    counted, sizes = _count_fsyncs(made)
     attempts, alone = [], []
     for number in range(1, ROUNDS + 1):
-        attempts.append(_timed(partial(call, number)))
+        call, before = made(number), _Instant.spent_s
+        attempts.append(_timed(call) - (_Instant.spent_s - before))
         alone.append(_timed(lambda: _write_and_fsync(folder / "floor", sizes, counted)))
     ratio = median(one / other for one, other in zip(attempts, alone, strict=True))
     return median(attempts) * 1000, median(alone) * 1000, counted, ratio
 
 
-def _count_fsyncs(call: Callable[[int], None]) -> tuple[int, int]:
+def _count_fsyncs(made: Callable[[int], Callable[[], None]]) -> tuple[int, int]:
     """(fsyncs of one attempt, bytes of a row)."""
-    call(100_000)
+    made(100_000)()
     with patch.object(os, "fsync", wraps=os.fsync) as counting:
-        call(100_001)
+        made(100_001)()
     return counting.call_count, 700
 
 
