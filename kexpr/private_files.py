@@ -166,15 +166,21 @@ class PrivateDirectory:
 
     @coded
     def holds(self, name: str, fd: int) -> bool:
-        """Whether `name` still leads to the open `fd`, and the path of this directory to this directory."""
+        """Whether `name` still leads to the open `fd`."""
         try:
             there = self.files.stat(name, dir_fd=self.fd)
+        except FileNotFoundError:
+            return False
+        return _identity(there) == _identity(self.files.fstat(fd))
+
+    @coded
+    def is_in_place(self) -> bool:
+        """Whether the path of this directory still leads to this directory."""
+        try:
             here = self.files.stat(str(self.path))
         except FileNotFoundError:
             return False
-        return _identity(there) == _identity(self.files.fstat(fd)) and _identity(here) == _identity(
-            self.files.fstat(self.fd)
-        )
+        return _identity(here) == _identity(self.files.fstat(self.fd))
 
     def close(self) -> None:
         self.files.close(self.fd)

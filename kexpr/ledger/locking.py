@@ -79,7 +79,7 @@ class DirectoryLock:
         with self.excluded():
             self._lock_file()
             try:
-                if not self._directory.holds(LOCK_NAME, self._fd):
+                if not (self._directory.holds(LOCK_NAME, self._fd) and self._directory.is_in_place()):
                     raise LedgerFailed(StoreFault.HEAD_MISMATCH)
                 yield
             finally:
