@@ -308,7 +308,7 @@ def _denied_phrases() -> tuple[Phrases, ...]:
             re.compile(f"(?<![가-힣]){guard}(?:{'|'.join(f'({pattern})' for _, pattern in phrases)})"),
             tuple(reason for reason, _ in phrases),
         )
-        for guard, phrases in ((f"(?=[{heads}])", begun), ("", others), ("", within))
+        for guard, phrases in ((f"(?=[{heads}])", begun), ("(?=[가-힣])", others), ("(?=[가-힣])", within))
     )
 
 
