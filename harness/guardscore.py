@@ -54,6 +54,8 @@ class Row:
 
 def load_corpus(path: Path) -> tuple[Row, ...]:
     """The rows of `path`; raises `CorpusInvalid`."""
+    if not path.is_file():
+        raise CorpusInvalid("the corpus is not a regular file")
     try:
         lines = path.read_text("utf-8").split("\n")
     except OSError:

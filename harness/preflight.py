@@ -63,7 +63,8 @@ def check_budget(wire: WireVersion) -> list[str]:
     if infeasible:
         raise Failed(f"budget: {wire} cannot answer within its tokens: {', '.join(infeasible)}")
     return [
-        f"budget: a full answer for {row.surface} with {row.slots} slots takes {row.full_answer_seconds} s"
+        f"budget: at {budget.RATE_TOKENS_PER_SECOND} tokens/s a full answer for {row.surface} with {row.slots} slots "
+        f"takes {row.full_answer_seconds} s, longer than the read timeout of {budget.READ_TIMEOUT_S} s"
         for row in table.rows
         if row.slow
     ]

@@ -129,7 +129,7 @@ def _check(arguments: argparse.Namespace) -> Exit:
         arguments.usage_error("--expansion must be NFC text")
     placeholder = Placeholder(PlaceholderKind.NOUN if noun else PlaceholderKind.SENTENCE, expansion)
     slot = Slot("typed", kind, (), (), (placeholder,), expansion)
-    text = arguments.text.encode("utf-8", "replace").decode("utf-8")
+    text = arguments.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     decision = judge(text, slot, (TOKEN,))
     _explain(kind, text, decision)
     return Exit.GOOD if decision.accepted else Exit.NOT_GOOD

@@ -1,9 +1,11 @@
 """The controlled proof from its command: clean, failing, interrupted, repeated."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -208,3 +210,22 @@ def test_nothing_below_telegram_can_be_reached(tmp_path, capsys):
 def test_help_names_every_command():
     result = CliRunner().invoke(cli, ["--help"])
     assert all(name in result.output for name in ("proof", "budget", "guard"))
+
+
+def test_a_corpus_that_is_no_file_does_not_hang(tmp_path, capsys):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert main(["guard", "score", "--corpus", str(pipe)]) == Exit.INVALID
+    assert "not a regular file" in capsys.readouterr().err
+
+
+def test_an_interrupted_proof_says_nothing_of_its_inside(tmp_path):
+    command = [sys.executable, "-m", "harness.cli", "proof", "--out", str(tmp_path / "p"), "--fault", "stall@3"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        deadline = time.monotonic() + 20
+        while not list(tmp_path.glob("p/evidence/ledger-*")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, "Traceback" in err) == (130, "", False)
