@@ -37,7 +37,7 @@ ROUNDS = 60
 
 
 class _Instant:
-    """A provider that answers at once, in place of the sealed clients. What it takes to make the answer up is counted."""
+    """A provider that answers at once, in place of the sealed clients. `spent_s`: what making answers up took."""
 
     provider_kind = ProviderKind.REHEARSAL
     requests_sent = 1
