@@ -73,8 +73,6 @@ class Reading(NamedTuple):
     """(form bits, ends in an infinitive) of the word read as an auxiliary of the verb before it."""
     connects: bool
     """A sentence placeholder may follow without punctuation."""
-    acts: bool
-    """A verb of the narrator or one the reader is invited to: an image may be its setting."""
 
 
 class _Entry(NamedTuple):
@@ -87,8 +85,6 @@ class _Entry(NamedTuple):
 _Entries = dict[str, list[_Entry]]
 _ANY: Final = HONORIFIC | PAST
 _SHORTEST_SOUND: Final = 4
-_ACTS: Final = 4
-"""Beside the form bits: a verb of the narrator, or one the reader may be invited to."""
 
 
 class LazyPattern:
@@ -132,13 +128,13 @@ def _read(entries: Mapping[str, list[_Entry]], auxiliaries: Mapping[str, str], w
         if here is None:
             continue
         readings = [
-            Reading(entry.kind, entry.tag, entry.bears, *closed, auxiliary, _connects(entry.slots, word), _acts(entry))
+            Reading(entry.kind, entry.tag, entry.bears, *closed, auxiliary, _connects(entry.slots, word))
             for entry in here
             if (closed := _close(auxiliaries, entry.slots, jamo[end:])) is not None
         ]
         if readings:
             return min((_judged(reading) for reading in readings), key=lambda reading: (reading.kind, -reading.bears))
-    return Reading(Kind.UNKNOWN, "", _ANY, 0, False, auxiliary, bool(_CONNECTIVE.search(word)), False)
+    return Reading(Kind.UNKNOWN, "", _ANY, 0, False, auxiliary, bool(_CONNECTIVE.search(word)))
 
 
 _CONNECTIVE: Final = re.compile(
@@ -152,10 +148,6 @@ def _connects(slots: str, word: str) -> bool:
         return True
     pattern = _ADVERBIAL if slots in "VCL" else _CONNECTIVE
     return slots != DETERMINER and pattern.search(word) is not None
-
-
-def _acts(entry: _Entry) -> bool:
-    return bool(entry.bears & _ACTS)
 
 
 def _judged(reading: Reading) -> Reading:
@@ -246,7 +238,7 @@ def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:  # 
 
     def verb(spelled: str, bears: int) -> None:
         stem = spelled.partition(":")[0]
-        bears |= (PAST | _ACTS if stem in past else 0) | (HONORIFIC if stem in honorific else 0)
+        bears |= (PAST if stem in past else 0) | (HONORIFIC if stem in honorific else 0)
         _add_verb(entries, spelled, Kind.ALLOWED, "", bears)
 
     for name, kind, tag in _NOUN_SECTIONS:
@@ -255,7 +247,7 @@ def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:  # 
     for name, slot in (("adverb", ADVERB), ("whole", WHOLE), ("determiner", DETERMINER)):
         for word in words[name]:
             _add(entries, decompose(word), _Entry(slot, Kind.ALLOWED, "", _ANY))
-    for name, bears in (("verb.invite", HONORIFIC | _ACTS), ("verb.plain", 0), ("adjective.final", 0)):
+    for name, bears in (("verb.invite", HONORIFIC), ("verb.plain", 0), ("adjective.final", 0)):
         for spelled in words[name]:
             verb(spelled, bears)
     for spelled in words["adjective"] + words["adjective.final"]:
@@ -264,7 +256,7 @@ def _load_discourse(entries: _Entries, auxiliaries: dict[str, str]) -> None:  # 
         _add_verb(entries, spelled, Kind.ALLOWED, "", 0, _DESCRIBING)
     for spelled in words["verb.scene"]:
         _add_verb(entries, spelled, Kind.IMAGE, "", 0, _PICTURED)
-    for name, bears in (("root.plain", 0), ("root.writer", PAST | _ACTS), ("root.invite", _ANY | _ACTS)):
+    for name, bears in (("root.plain", 0), ("root.writer", PAST), ("root.invite", _ANY)):
         for root in words[name]:
             _add_noun(entries, root, Kind.ALLOWED, "")
             verb(f"{root}하", bears)
