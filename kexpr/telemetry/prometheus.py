@@ -5,13 +5,19 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from kexpr import __version__
-from kexpr.codes import NOT_ATTEMPTED, Outcome, Reason, Surface
+from kexpr.codes import NOT_ATTEMPTED, Reason, Surface
 from kexpr.errors import TelemetryRefused
+from kexpr.telemetry.families import (
+    BUILD,
+    DURATION,
+    DURATION_BOUNDS_S,
+    LAST_OUTCOME,
+    OUTCOMES,
+    REJECTIONS,
+    reachable_outcomes,
+)
 from kexpr.telemetry.fanout import SinkHealth
 from kexpr.telemetry.record import (
-    ATTEMPT_MODES,
-    CONTRACT_VERSIONS,
-    LATENCY_BOUNDS_MS,
     OutcomeRecord,
     SinkFailure,
     SinkName,
@@ -39,32 +45,13 @@ class PrometheusSink:
         from prometheus_client import Counter, Gauge, Histogram, Info
 
         self._profiles: set[str] = set()
-        self._outcomes = Counter(
-            "kexpr_outcomes",
-            "Presentations by how they ended.",
-            ("profile", "surface", "mode", "outcome", "contract_version"),
-            registry=registry,
-        )
-        self._rejections = Counter(
-            "kexpr_rejections",
-            "Attempts not selected, by static reason code.",
-            ("surface", "reason"),
-            registry=registry,
-        )
+        self._outcomes = Counter(OUTCOMES.name, OUTCOMES.help, OUTCOMES.labels, registry=registry)
+        self._rejections = Counter(REJECTIONS.name, REJECTIONS.help, REJECTIONS.labels, registry=registry)
         self._duration = Histogram(
-            "kexpr_attempt_duration_seconds",
-            "Duration of attempts from the claim to the final outcome.",
-            ("profile", "surface"),
-            buckets=tuple(bound / 1000 for bound in LATENCY_BOUNDS_MS),
-            registry=registry,
+            DURATION.name, DURATION.help, DURATION.labels, buckets=DURATION_BOUNDS_S, registry=registry
         )
-        self._last = Gauge(
-            "kexpr_last_outcome_timestamp_seconds",
-            "Unix time of the newest outcome; 0 before the first.",
-            ("profile", "surface"),
-            registry=registry,
-        )
-        Info("kexpr_build", "The version in use.", registry=registry).info({"version": __version__})
+        self._last = Gauge(LAST_OUTCOME.name, LAST_OUTCOME.help, LAST_OUTCOME.labels, registry=registry)
+        Info(BUILD.name, BUILD.help, registry=registry).info({"version": __version__})
         self._health = _HealthCollector()
         registry.register(self._health)
         for surface in Surface:
@@ -78,10 +65,8 @@ class PrometheusSink:
         for surface in Surface:
             self._duration.labels(profile, surface.value)
             self._last.labels(profile, surface.value)
-            for mode in ATTEMPT_MODES:
-                for outcome in filter(lambda outcome: is_reachable(mode, outcome), Outcome):
-                    for version in CONTRACT_VERSIONS:
-                        self._outcomes.labels(profile, surface.value, mode.value, outcome.value, version.value)
+            for mode, outcome, version in reachable_outcomes():
+                self._outcomes.labels(profile, surface.value, mode.value, outcome.value, version.value)
 
     def emit(self, record: TelemetryRecord) -> None:
         if not isinstance(record, OutcomeRecord):
