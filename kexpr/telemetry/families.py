@@ -1,4 +1,4 @@
-"""The metrics that the library and the harness both offer: names, helps, labels and reachable label sets, once."""
+"""The metrics of outcomes, whoever exports them: names, helps, labels and reachable label sets, once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
