@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: setup proof test test-openai-floor check clean
+.PHONY: setup dashboards proof test test-openai-floor check clean
 
 setup: $(STAMP)
 
@@ -24,6 +24,12 @@ test-openai-floor:
 	test -x .venv-floor/bin/python || $(PYTHON) -m venv .venv-floor
 	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check -e '.[harness]' 'openai==2.24.0' pytest hypothesis
 	.venv-floor/bin/python -m pytest -q tests/unit/transport tests/integration/transport tests/property/transport tests/unit/harness/rehearsal
+
+# Rebuilds the dashboards, and holds rules, alerts and every panel's query against promtool and a real Prometheus.
+dashboards: setup
+	$(BIN)/python -m dashboards.build
+	git diff --exit-code -- dashboards
+	REQUIRE_INTEGRATION=1 $(BIN)/python -m pytest -q tests/integration/dashboards
 
 check: setup
 	$(BIN)/ruff check .
