@@ -24,6 +24,7 @@ class GatePolicy:
     proof_window_hours: int
     observation_days: int
     observation_accepted: int
+    lapse_days: int
     guard_recall_permille: int
     guard_category_recall_permille: int
     guard_false_rejection_permille: int
@@ -50,6 +51,7 @@ POLICY: Final = GatePolicy(
     proof_window_hours=24,
     observation_days=14,
     observation_accepted=10,
+    lapse_days=2,
     guard_recall_permille=920,
     guard_category_recall_permille=800,
     guard_false_rejection_permille=30,

@@ -3,18 +3,19 @@
 import os
 from collections.abc import Mapping
 from importlib.resources import as_file, files
-from typing import Any, Final
+from typing import Any
 
 from harness import budget, guardscore
 from harness.policy import POLICY
 from harness.profiles import Profile
-from kexpr.codes import Surface, WireVersion
-from kexpr.config import FEATURE_KEY, PROVIDER, WIRE_OF_SCHEMA, Active, from_extra
+from harness.readiness.model import Phase
+from harness.readiness.phases import block_of
+from kexpr.codes import WireVersion
+from kexpr.config import FEATURE_KEY, Active, from_extra
 from kexpr.errors import Rejected
 from kexpr.transport import REFUSED_NAMES, check_environment
 
 __all__ = [
-    "P1_SURFACES",
     "Failed",
     "check_budget",
     "check_config",
@@ -25,12 +26,6 @@ __all__ = [
     "p1_extra",
 ]
 
-P1_SURFACES: Final = {
-    Profile.PHYSIQUE_COACH: (Surface.DAILY, Surface.WEEKLY, Surface.ADAPTIVE_PHYSIQUE),
-    Profile.DUALCOACHTEST: (Surface.WEEKLY, Surface.ADAPTIVE_DUALCOACHTEST),
-}
-"""Phase P1 (harness, "Phases")."""
-
 
 class Failed(Exception):
     """A check that stops the run; the message is for the person at the terminal and holds codes only."""
@@ -38,10 +33,7 @@ class Failed(Exception):
 
 def p1_extra(profile: Profile, wire: WireVersion) -> dict[str, object]:
     """The `extra` mapping of a profile in controlled shadow."""
-    schema_version = next(version for version, selected in WIRE_OF_SCHEMA.items() if selected is wire)
-    surfaces = {surface.value: surface in P1_SURFACES[profile] for surface in Surface}
-    block = {"schema_version": schema_version, "mode": "shadow", "surfaces": surfaces, "provider": dict(PROVIDER)}
-    return {FEATURE_KEY: block}
+    return {FEATURE_KEY: block_of(profile, Phase.P1, wire)}
 
 
 def check_config(wire: WireVersion) -> dict[Profile, Active]:

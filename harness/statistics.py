@@ -2,10 +2,13 @@
 
 import math
 
-__all__ = ["clean_calls_for", "clopper_pearson_upper"]
+__all__ = ["anytime_upper", "clean_calls_for", "clopper_pearson_upper", "e_value", "pass_chance"]
 
 _HALVINGS = 100
 """More than a double has bits: the bisection ends at neighbouring floats."""
+
+_LOG_MAX = 700.0
+"""Below the logarithm of the largest double."""
 
 
 def clopper_pearson_upper(failures: int, calls: int, confidence: float = 0.95) -> float:
@@ -46,3 +49,47 @@ def clean_calls_for(bound: float, confidence: float = 0.95) -> int:
     if not 0 < bound < 1 or not 0 < confidence < 1:
         raise ValueError("0 < bound < 1 and 0 < confidence < 1")
     return math.ceil(math.log1p(-confidence) / math.log1p(-bound))
+
+
+def pass_chance(calls: int, rate: float) -> float:
+    """How likely a gate of `calls` calls without a failure passes at a true failure `rate`."""
+    return (1 - rate) ** calls
+
+
+def e_value(failures: int, calls: int, rate: float) -> float:
+    """Evidence against a failure rate of `rate` (0 to 1, exclusive) or more: an e-process, whenever one looks.
+
+    The likelihood of what was seen under rates below `rate`, mixed uniformly, over that at `rate` itself. Under a true
+    rate of `rate` or more it exceeds `1 / a` at any time with probability at most `a` (Ville's inequality).
+    """
+    if not 0 <= failures <= calls or not 0 < rate < 1:
+        raise ValueError("0 <= failures <= calls and 0 < rate < 1")
+    below = 1 - _at_most(failures, calls + 1, rate)
+    if below <= 0:
+        return 0.0
+    mixed = (
+        math.log(below)
+        + math.lgamma(failures + 1)
+        + math.lgamma(calls - failures + 1)
+        - math.lgamma(calls + 2)
+        - math.log(rate)
+    )
+    at_rate = failures * math.log(rate) + (calls - failures) * math.log1p(-rate)
+    return math.exp(min(mixed - at_rate, _LOG_MAX))
+
+
+def anytime_upper(failures: int, calls: int, confidence: float = 0.95) -> float:
+    """The upper bound on the failure rate (0 to 1) that holds however often one looks: rates above it have an
+    `e_value` of at least `1 / (1 - confidence)`."""
+    if not 0 <= failures <= calls or not 0 < confidence < 1:
+        raise ValueError("0 <= failures <= calls and 0 < confidence < 1")
+    low, high = (failures / calls if calls else 0.0), 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        if e_value(failures, calls, middle) < 1 / (1 - confidence):
+            low = middle
+        else:
+            high = middle
+    return high

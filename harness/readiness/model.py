@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from harness.evidence.summary import EvidenceSummary
+from harness.evidence.summary import Calls, EvidenceSummary
 from harness.profiles import PAIRS, Pair
 from harness.verdict import Verdict
 from kexpr.codes import Surface
@@ -62,6 +62,8 @@ class GateCode(StrEnum):
     NO_ORPHAN = "no_orphan"
     PROOF_CALLS = "proof_calls"
     PROOF_WINDOW = "proof_window"
+    PROOF_REQUESTS = "proof_requests"
+    PROOF_NO_ORPHAN = "proof_no_orphan"
     DAYS_COVERED = "days_covered"
     ACCEPTED = "accepted"
     NO_FAILURE = "no_failure"
@@ -72,9 +74,11 @@ class GateCode(StrEnum):
 
 
 class GateVerdict(StrEnum):
-    """`missing`: evidence that may still come. `broken`: the evidence itself cannot be trusted."""
+    """`rehearsal`: it would pass, but rehearsal evidence satisfies no gate. `missing`: evidence that may still come.
+    `broken`: the evidence itself cannot be trusted."""
 
     PASSED = "passed"
+    REHEARSAL = "rehearsal"
     FAILED = "failed"
     MISSING = "missing"
     BROKEN = "broken"
@@ -83,7 +87,7 @@ class GateVerdict(StrEnum):
 class GateReason(StrEnum):
     """Why a gate is not passed."""
 
-    CHAIN_BROKEN = "chain_broken"
+    REHEARSAL_ONLY = "rehearsal_only"
     ANCHOR_MISMATCH = "anchor_mismatch"
     PREVIOUS_NOT_PASSED = "previous_not_passed"
     NO_AUDIT = "no_audit"
@@ -132,16 +136,25 @@ class PhaseReadiness:
 class Window:
     """The observation window of a pair: its last consecutive covered UTC days, at most those of the policy.
 
-    `first` and `last` are dates, None without a covered day. `gaps` counts missed days of the candidate between its
-    first observed day and `as_of`.
+    A day is covered by an accepted call, so that a failure never covers one. `first` and `last` are dates, None without
+    a covered day. `calls`, `accepted` and `failures` are those of the policy's number of calendar days up to `last`,
+    failures also of the days after it. `gaps` counts the days without a covering call from the first observed day of
+    the candidate until the day before `as_of`.
     """
 
     first: str | None
     last: str | None
     days: int
-    accepted: int
-    failures: int
+    calls: Calls
     gaps: int
+
+    @property
+    def accepted(self) -> int:
+        return self.calls.accepted
+
+    @property
+    def failures(self) -> int:
+        return self.calls.failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +177,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class PairReadiness:
-    """`phase` is the first that is not READY, or the last of the ladder; `verdict` is that phase's."""
+    """`phase` is the furthest of the ladder that has begun (an approval begins the last), `verdict` that phase's.
+
+    READY therefore says: the pair may go on to the phase after it, or in the last one: its enabling is approved.
+    """
 
     pair: Pair
     phase: Phase

@@ -1,0 +1,246 @@
+"""Every gate as one small pure function over the same facts, and the table of who asks which."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+from harness.evidence.rows import RunKind
+from harness.evidence.summary import Calls, Cell, Check, EvidenceSummary, PairEvidence
+from harness.policy import GatePolicy
+from harness.profiles import Pair
+from harness.readiness.model import Gate, GateCode, GateReason, GateVerdict, Phase, Window
+from harness.readiness.window import cells_in, sum_of
+from kexpr.codes import ProviderKind
+
+__all__ = ["GATES", "Facts", "judge_gate"]
+
+_HOUR_MS: Final = 3_600_000
+
+_PASSED, _REHEARSAL = GateVerdict.PASSED, GateVerdict.REHEARSAL
+_FAILED, _MISSING, _BROKEN = GateVerdict.FAILED, GateVerdict.MISSING, GateVerdict.BROKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the gates of one pair read. `proof` has the proof's calls of all pairs, since it passes as a whole."""
+
+    summary: EvidenceSummary
+    policy: GatePolicy
+    as_of: str
+    pair: Pair
+    evidence: PairEvidence
+    window: Window
+    anchor_holds: bool
+
+    @property
+    def proof(self) -> Mapping[tuple[Pair, Cell], Calls]:
+        return {
+            (pair, cell): calls
+            for pair, evidence in self.summary.pairs.items()
+            for cell, calls in evidence.cells.items()
+            if cell.run_kind is RunKind.PROOF
+        }
+
+    @property
+    def in_window(self) -> Mapping[Cell, Calls]:
+        return cells_in(self.evidence, self.window, self.as_of, self.policy.observation_days)
+
+
+Judgement = tuple[int, int, GateVerdict, GateReason | None]
+"""Required, observed, verdict and reason of a gate."""
+
+
+def _yes(holds: bool, verdict: GateVerdict, reason: GateReason) -> Judgement:
+    return (1, 1, _PASSED, None) if holds else (1, 0, verdict, reason)
+
+
+def _chain_intact(facts: Facts) -> Judgement:
+    return _yes(facts.anchor_holds, _BROKEN, GateReason.ANCHOR_MISMATCH)
+
+
+def _config_audit(facts: Facts) -> Judgement:
+    audit = facts.summary.audits.get(facts.pair.profile)
+    if audit is None:
+        return 1, 0, _MISSING, GateReason.NO_AUDIT
+    return _yes(audit.ready, _FAILED, GateReason.AUDIT_NOT_READY)
+
+
+def _candidate_open(facts: Facts) -> Judgement:
+    candidate = facts.summary.candidate
+    if candidate is None:
+        return 1, 0, _MISSING, GateReason.NO_CANDIDATE
+    return _yes(candidate.ended is None, _FAILED, GateReason.CANDIDATE_ENDED)
+
+
+def _check(check: Check) -> Callable[[Facts], Judgement]:
+    def judge(facts: Facts) -> Judgement:
+        if check not in facts.summary.checks:
+            return 1, 0, _MISSING, GateReason.NOT_CHECKED
+        return _yes(facts.summary.checks[check], _FAILED, GateReason.CHECK_FAILED)
+
+    return judge
+
+
+def _rehearsed(judgement: Judgement, cells: list[Cell]) -> Judgement:
+    """A gate that would pass on evidence of which a part is rehearsal does not."""
+    required, observed, verdict, _ = judgement
+    if verdict is _PASSED and any(cell.provider is ProviderKind.REHEARSAL for cell in cells):
+        return required, observed, _REHEARSAL, GateReason.REHEARSAL_ONLY
+    return judgement
+
+
+def _equal_requests(calls: Calls) -> Judgement:
+    due = calls.intents - calls.in_progress
+    if calls.requests > calls.intents:
+        return calls.intents, calls.requests, _BROKEN, GateReason.MORE_REQUESTS_THAN_INTENTS
+    if calls.requests < due:
+        return calls.intents, calls.requests, _FAILED, GateReason.FEWER_REQUESTS_THAN_INTENTS
+    return calls.intents, calls.requests, _PASSED, None
+
+
+def _none_of(count: int, reason: GateReason) -> Judgement:
+    return (0, 0, _PASSED, None) if not count else (0, count, _FAILED, reason)
+
+
+def _proof_calls(facts: Facts) -> Judgement:
+    calls, required = sum_of(facts.proof.values()), facts.policy.proof_total
+    if calls.intents > required:
+        return required, calls.intents, _FAILED, GateReason.CALLS_EXTRA
+    if calls.failures:
+        return required, calls.accepted, _FAILED, GateReason.CALLS_FAILED
+    if calls.accepted < required:
+        return required, calls.accepted, _MISSING, GateReason.CALLS_MISSING
+    return _rehearsed((required, calls.accepted, _PASSED, None), [cell for _, cell in facts.proof])
+
+
+def _proof_window(facts: Facts) -> Judgement:
+    hours = facts.policy.proof_window_hours
+    firsts = [it.proof_first_utc_ms for it in facts.summary.pairs.values() if it.proof_first_utc_ms is not None]
+    lasts = [it.proof_last_utc_ms for it in facts.summary.pairs.values() if it.proof_last_utc_ms is not None]
+    if not firsts or not lasts:
+        return hours, 0, _MISSING, GateReason.CALLS_MISSING
+    taken = -((min(firsts) - max(lasts)) // _HOUR_MS)
+    return (hours, taken, _PASSED, None) if taken <= hours else (hours, taken, _FAILED, GateReason.WINDOW_EXCEEDED)
+
+
+def _days_covered(facts: Facts) -> Judgement:
+    required, days = facts.policy.observation_days, facts.window.days
+    if days < required:
+        return required, days, _MISSING, GateReason.DAYS_MISSING
+    return _rehearsed((required, days, _PASSED, None), list(facts.in_window))
+
+
+def _accepted(facts: Facts) -> Judgement:
+    required, accepted = facts.policy.observation_accepted, facts.window.accepted
+    if accepted < required:
+        return required, accepted, _MISSING, GateReason.TOO_FEW_ACCEPTED
+    return _rehearsed((required, accepted, _PASSED, None), list(facts.in_window))
+
+
+def _recent(facts: Facts) -> Judgement:
+    allowed = facts.policy.lapse_days
+    if facts.window.last is None:
+        return allowed, 0, _MISSING, GateReason.DAYS_MISSING
+    age = (date.fromisoformat(facts.as_of) - date.fromisoformat(facts.window.last)).days
+    return (allowed, age, _PASSED, None) if age <= allowed else (allowed, age, _MISSING, GateReason.LAPSED)
+
+
+def _both_producers(facts: Facts) -> Judgement:
+    producers = len({cell.path for cell, calls in facts.in_window.items() if calls.accepted})
+    return (2, producers, _PASSED, None) if producers >= 2 else (2, producers, _MISSING, GateReason.PRODUCER_MISSING)
+
+
+def _mirror_clean(facts: Facts) -> Judgement:
+    since = facts.window.first or ""
+    failures = sum(count.failures for count in facts.evidence.mirror if since <= count.date <= facts.as_of)
+    return _none_of(failures, GateReason.MIRROR_FAILURE)
+
+
+def _approval(facts: Facts, phase: Phase) -> Judgement:
+    candidate = facts.summary.candidate
+    approved = candidate is not None and any(
+        (it.candidate, it.pair, it.phase) == (candidate.candidate.id, facts.pair, phase)
+        for it in facts.summary.approvals
+    )
+    return _yes(approved, _MISSING, GateReason.NOT_APPROVED)
+
+
+_JUDGES: Final[Mapping[GateCode, Callable[[Facts], Judgement]]] = {
+    GateCode.CHAIN_INTACT: _chain_intact,
+    GateCode.CONFIG_AUDIT: _config_audit,
+    GateCode.CANDIDATE_OPEN: _candidate_open,
+    GateCode.BUDGET_FEASIBLE: _check(Check.BUDGET),
+    GateCode.GUARD_AT_BAR: _check(Check.GUARD),
+    GateCode.CANARIES_CLEAN: _check(Check.CANARIES),
+    GateCode.PROOF_CALLS: _proof_calls,
+    GateCode.PROOF_WINDOW: _proof_window,
+    GateCode.PROOF_REQUESTS: lambda facts: _equal_requests(sum_of(facts.proof.values())),
+    GateCode.PROOF_NO_ORPHAN: lambda facts: _none_of(sum_of(facts.proof.values()).orphans, GateReason.ORPHANED),
+    GateCode.DAYS_COVERED: _days_covered,
+    GateCode.ACCEPTED: _accepted,
+    GateCode.NO_FAILURE: lambda facts: _none_of(facts.window.failures, GateReason.CALLS_FAILED),
+    GateCode.NO_ORPHAN: lambda facts: _none_of(facts.window.calls.orphans, GateReason.ORPHANED),
+    GateCode.REQUESTS_EQUAL_INTENTS: lambda facts: _equal_requests(facts.window.calls),
+    GateCode.RECENT: _recent,
+    GateCode.BOTH_PRODUCERS: _both_producers,
+    GateCode.MIRROR_CLEAN: _mirror_clean,
+}
+
+_PREFLIGHT: Final = (GateCode.BUDGET_FEASIBLE, GateCode.GUARD_AT_BAR, GateCode.CANARIES_CLEAN)
+_ENABLING: Final = (
+    GateCode.CHAIN_INTACT,
+    GateCode.PREVIOUS_PHASE,
+    GateCode.CANDIDATE_OPEN,
+    GateCode.CONFIG_AUDIT,
+    GateCode.APPROVAL,
+)
+
+GATES: Final[Mapping[Phase, tuple[GateCode, ...]]] = {
+    Phase.P0: (GateCode.CHAIN_INTACT, GateCode.CONFIG_AUDIT),
+    Phase.P1: (
+        GateCode.CHAIN_INTACT,
+        GateCode.PREVIOUS_PHASE,
+        GateCode.CANDIDATE_OPEN,
+        *_PREFLIGHT,
+        GateCode.PROOF_CALLS,
+        GateCode.PROOF_WINDOW,
+        GateCode.PROOF_REQUESTS,
+        GateCode.PROOF_NO_ORPHAN,
+    ),
+    Phase.P2: (
+        GateCode.CHAIN_INTACT,
+        GateCode.PREVIOUS_PHASE,
+        GateCode.CANDIDATE_OPEN,
+        *_PREFLIGHT,
+        GateCode.DAYS_COVERED,
+        GateCode.ACCEPTED,
+        GateCode.NO_FAILURE,
+        GateCode.NO_ORPHAN,
+        GateCode.REQUESTS_EQUAL_INTENTS,
+        GateCode.RECENT,
+        GateCode.MIRROR_CLEAN,
+    ),
+    Phase.P3: _ENABLING,
+    Phase.P4: _ENABLING,
+    Phase.P5: (*_ENABLING, GateCode.BOTH_PRODUCERS),
+}
+"""The gates of each phase in the order of a report (harness, "Phases" and "Readiness")."""
+
+
+def judge_gate(code: GateCode, phase: Phase, previous: GateVerdict, facts: Facts) -> Gate:
+    """One gate of a phase; `previous` is what the phase before it counts as."""
+    if code is GateCode.PREVIOUS_PHASE:
+        judgement = _previous_phase(previous)
+    elif code is GateCode.APPROVAL:
+        judgement = _approval(facts, phase)
+    else:
+        judgement = _JUDGES[code](facts)
+    return Gate(code, *judgement)
+
+
+def _previous_phase(verdict: GateVerdict) -> Judgement:
+    if verdict is _PASSED:
+        return 1, 1, _PASSED, None
+    reason = GateReason.REHEARSAL_ONLY if verdict is _REHEARSAL else GateReason.PREVIOUS_NOT_PASSED
+    return 1, 0, verdict, reason
