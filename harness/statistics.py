@@ -1,11 +1,15 @@
 """How much clean calls prove, with the standard library alone. Pure; tested against known figures."""
 
 import math
+from collections.abc import Iterable, Iterator
 
 __all__ = ["anytime_upper", "clean_calls_for", "clopper_pearson_upper", "e_value", "pass_chance"]
 
 _HALVINGS = 100
 """More than a double has bits: the bisection ends at neighbouring floats."""
+
+_CANCELS_BELOW = 1e-3
+_NEGLIGIBLE = 1e-17
 
 _LOG_MAX = 700.0
 """Below the logarithm of the largest double."""
@@ -35,13 +39,29 @@ def _at_most(failures: int, calls: int, rate: float) -> float:
     """The probability of at most `failures` in `calls` at a failure `rate` strictly between 0 and 1."""
     if not 0 < rate < 1:
         return 1.0 if rate <= 0 else 0.0
+    return math.fsum(_exactly(range(failures + 1), calls, rate))
+
+
+def _more_than(failures: int, calls: int, rate: float) -> float:
+    """The probability of more than `failures`: where it is small by its own terms, which fall fast, not as 1 - …"""
+    above = 1 - _at_most(failures, calls, rate)
+    if above > _CANCELS_BELOW:
+        return above
+    total = 0.0
+    for term in _exactly(range(failures + 1, calls + 1), calls, rate):
+        if term < total * _NEGLIGIBLE:
+            break
+        total += term
+    return total
+
+
+def _exactly(counts: Iterable[int], calls: int, rate: float) -> Iterator[float]:
+    """The probability of each of `counts` failures in `calls`."""
     failed, passed = math.log(rate), math.log1p(-rate)
     whole = math.lgamma(calls + 1)
-    terms = (
-        whole - math.lgamma(count + 1) - math.lgamma(calls - count + 1) + count * failed + (calls - count) * passed
-        for count in range(failures + 1)
-    )
-    return math.fsum(math.exp(term) for term in terms)
+    for count in counts:
+        ways = whole - math.lgamma(count + 1) - math.lgamma(calls - count + 1)
+        yield math.exp(ways + count * failed + (calls - count) * passed)
 
 
 def clean_calls_for(bound: float, confidence: float = 0.95) -> int:
@@ -64,7 +84,7 @@ def e_value(failures: int, calls: int, rate: float) -> float:
     """
     if not 0 <= failures <= calls or not 0 < rate < 1:
         raise ValueError("0 <= failures <= calls and 0 < rate < 1")
-    below = 1 - _at_most(failures, calls + 1, rate)
+    below = _more_than(failures, calls + 1, rate)
     if below <= 0:
         return 0.0
     mixed = (
