@@ -2,7 +2,7 @@
 
 from harness.evidence.ledger import EvidenceLedger, EvidenceRefused, RunSpec
 from harness.evidence.rows import EndReason, OutcomeRow, RunKind, RunRow, Slot, Traffic
-from harness.evidence.state import CandidateView, EvidenceView, Refusal, RunView, SlotView, Tally
+from harness.evidence.state import CandidateView, EvidenceView, Refusal, RunView, SlotView
 
 __all__ = [
     "CandidateView",
@@ -18,6 +18,5 @@ __all__ = [
     "RunView",
     "Slot",
     "SlotView",
-    "Tally",
     "Traffic",
 ]

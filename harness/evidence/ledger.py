@@ -14,10 +14,15 @@ from typing import Final, Self
 
 from harness.candidate import Candidate, Pin
 from harness.evidence.rows import (
+    ApprovalRow,
+    AuditRow,
+    Check,
+    CheckRow,
     EndReason,
     EndRow,
     EvidenceRow,
     IntentRow,
+    MirrorRow,
     OutcomeRow,
     PinRow,
     RunKind,
@@ -27,15 +32,16 @@ from harness.evidence.rows import (
     encode,
 )
 from harness.evidence.state import EvidenceState, EvidenceView, Refusal
-from harness.profiles import Pair
+from harness.evidence.summary import EvidenceSummary
+from harness.profiles import Pair, Profile
 from kexpr.clock import Clock, SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason
 from kexpr.errors import KexprError, LedgerFailed, StoreFault
 from kexpr.ledger.jsonl import JsonlLedger
-from kexpr.ledger.protocol import Head, Ledger, Transaction
+from kexpr.ledger.protocol import Head, Ledger, Row, Transaction
 from kexpr.private_files import PrivateDirectory, coded
 
-__all__ = ["RUN_LOCK_NAME", "EvidenceLedger", "EvidenceRefused", "RunSpec"]
+__all__ = ["RUN_LOCK_NAME", "EvidenceLedger", "EvidenceRefused", "RunSpec", "read_prefix"]
 
 RUN_LOCK_NAME: Final = "run.lock"
 
@@ -165,6 +171,38 @@ class EvidenceLedger:
         with self._unlocked_elsewhere() as transaction:
             self._write(transaction, EndRow(self._candidate().id, reason))
 
+    def record_check(self, check: Check, *, passed: bool) -> None:
+        """What preflight found, before the calls that it lets through."""
+        with self._ledger.transaction() as transaction:
+            self._write(transaction, CheckRow(self._candidate().id, check, passed))
+
+    def record_audit(self, profile: Profile, config_digest: str, *, ready: bool) -> None:
+        """A strict audit of the profile's configuration file."""
+        with self._ledger.transaction() as transaction:
+            self._write(transaction, AuditRow(profile, config_digest, ready))
+
+    def record_approval(self, pair: Pair, phase: str, *, report_digest: str, config_digest: str, approver: str) -> None:
+        """A person approved `phase` for `pair` and the open candidate. What was approved is for the caller to judge."""
+        with self._ledger.transaction() as transaction:
+            digests = (report_digest, config_digest)
+            row = ApprovalRow(self._candidate().id, pair.profile, pair.surface, phase, *digests, approver)
+            self._write(transaction, row)
+
+    def record_mirror(self, row: MirrorRow) -> None:
+        """What is new in a mirror. Refused with `mirror_out_of_order` unless it goes on behind the row before it."""
+        with self._ledger.transaction() as transaction:
+            self._write(transaction, row)
+
+    def mirrored(self, profile: Profile, month: str) -> MirrorRow | None:
+        """The newest row of a profile's mirror of a month, up to which it was counted."""
+        with self._ledger.transaction():
+            return self._state.mirrored(profile, month)
+
+    def summary(self) -> EvidenceSummary:
+        """The counts of everything written until now, also by other processes; costs what is new."""
+        with self._ledger.transaction():
+            return self._state.summary(self._ledger.head(), run_in_progress=not self._run_lock.is_idle())
+
     def orphans(self) -> tuple[str, ...]:
         """Keys of slots that were intended and never seen to end, and are not in progress, oldest first."""
         return self.view().orphans
@@ -233,6 +271,23 @@ class EvidenceLedger:
         if refusal is not None:
             raise EvidenceRefused(refusal)
         transaction.append(record)
+
+
+def read_prefix(directory: Path, head: Head) -> EvidenceSummary:
+    """The summary as it was when the evidence in `directory` ended at `head`; an open call counts as an orphan.
+
+    Reads only, also while others write. Raises `LedgerFailed`, with `HEAD_MISMATCH` when the chain has no such row.
+    """
+    if not directory.exists():
+        raise LedgerFailed(StoreFault.HEAD_MISMATCH)
+    state = EvidenceState()
+
+    def project(row: Row) -> None:
+        if row.sequence <= head.sequence:
+            state.apply(row)
+
+    JsonlLedger.open(directory, projection=project, clock=SystemClock(), expected=head).close()
+    return state.summary(head, run_in_progress=False)
 
 
 class _RunLock:

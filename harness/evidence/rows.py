@@ -8,8 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from harness.candidate import UNKNOWN_COMMIT, Candidate, Pin
 from harness.profiles import PAIRS, PATHS, Pair, PathKind, Profile
@@ -18,11 +19,18 @@ from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import Record
 
 __all__ = [
+    "APPROVER_PATTERN",
     "EVIDENCE_SCHEMA_VERSION",
+    "ApprovalRow",
+    "AuditRow",
+    "Check",
+    "CheckRow",
     "EndReason",
     "EndRow",
     "EvidenceRow",
     "IntentRow",
+    "MirrorRow",
+    "MirrorTally",
     "OutcomeRow",
     "PinRow",
     "RunKind",
@@ -34,6 +42,8 @@ __all__ = [
 ]
 
 EVIDENCE_SCHEMA_VERSION: Final = 1
+APPROVER_PATTERN: Final = "[a-z0-9][a-z0-9_-]{2,31}"
+"""An opaque name of a person, never the person's own."""
 
 _NO_DATE: Final = "-"
 
@@ -44,7 +54,18 @@ class RunKind(StrEnum):
 
 
 class Traffic(StrEnum):
+    """`organic`: a gateway's own messages of a test profile, written by `harness.sink`."""
+
     SYNTHETIC = "synthetic"
+    ORGANIC = "organic"
+
+
+class Check(StrEnum):
+    """What preflight checks, and writes down, once a run."""
+
+    BUDGET = "budget"
+    GUARD = "guard"
+    CANARIES = "canaries"
 
 
 class EndReason(StrEnum):
@@ -154,11 +175,12 @@ class IntentRow:
 
     def is_consistent(self) -> bool:
         dated = self.date != _NO_DATE
+        call = self.call
         return (
-            self.pair in PAIRS
+            call.pair in PAIRS
             and self.path in PATHS[self.surface]
             and dated == (self.run_kind is RunKind.OBSERVATION)
-            and self.slot == self.call.key(self.candidate)
+            and self.slot == call.key(self.candidate)
         )
 
 
@@ -192,10 +214,97 @@ class EndRow:
         return True
 
 
-EvidenceRow = PinRow | RunRow | IntentRow | OutcomeRow | EndRow
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """A check of preflight, before the calls that it lets through."""
+
+    candidate: str
+    check: Check
+    passed: bool
+
+    def is_consistent(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRow:
+    """A strict audit of a profile's configuration file. It outlives candidates: it is about the gateway."""
+
+    profile: Profile
+    config_digest: str
+    ready: bool
+
+    def is_consistent(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRow:
+    """A person approved a phase for one pair, having read the report of `report_digest`."""
+
+    candidate: str
+    profile: Profile
+    surface: Surface
+    phase: str
+    report_digest: str
+    config_digest: str
+    approver: str
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(self.profile, self.surface)
+
+    def is_consistent(self) -> bool:
+        return self.pair in PAIRS
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorTally:
+    """Rows of an audit mirror for one surface and UTC day, and those of them that count against readiness."""
+
+    surface: Surface
+    date: str
+    rows: int
+    failures: int
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRow:
+    """What was new in a profile's audit mirror of one `month` (`YYYY-MM`) since the row before.
+
+    `lines` were read of the file until now, and `mirror_digest` is of exactly those lines, so that an ingest done twice
+    counts once and a rewritten mirror shows.
+    """
+
+    profile: Profile
+    month: str
+    lines: int
+    mirror_digest: str
+    tallies: tuple[MirrorTally, ...]
+
+    def is_consistent(self) -> bool:
+        return all(
+            Pair(self.profile, tally.surface) in PAIRS
+            and tally.date.startswith(self.month)
+            and tally.failures <= tally.rows
+            for tally in self.tallies
+        )
+
+
+EvidenceRow = PinRow | RunRow | IntentRow | OutcomeRow | EndRow | CheckRow | AuditRow | ApprovalRow | MirrorRow
 
 _TYPES: Final[Mapping[str, type[EvidenceRow]]] = MappingProxyType(
-    {"pin": PinRow, "run": RunRow, "intent": IntentRow, "outcome": OutcomeRow, "end": EndRow}
+    {
+        "pin": PinRow,
+        "run": RunRow,
+        "intent": IntentRow,
+        "outcome": OutcomeRow,
+        "end": EndRow,
+        "check": CheckRow,
+        "audit": AuditRow,
+        "approval": ApprovalRow,
+        "mirror": MirrorRow,
+    }
 )
 _NAMES: Final = {cls: name for name, cls in _TYPES.items()}
 
@@ -208,14 +317,8 @@ class _Malformed(Exception):
 
 
 def _code(codes: type[StrEnum]) -> Decoder:
-    members = {str(code): code for code in codes}
-
-    def decoder(value: Any) -> StrEnum:
-        if type(value) is not str or value not in members:
-            raise _Malformed
-        return members[value]
-
-    return decoder
+    """Raises `KeyError` or `TypeError` for anything else; a million rows are decoded, and this costs no frame."""
+    return {str(code): code for code in codes}.__getitem__
 
 
 def _text(pattern: str) -> Decoder:
@@ -257,6 +360,12 @@ def _pairs(value: Any) -> tuple[Pair, ...]:
     return tuple(_PAIR_OF[item] for item in value)
 
 
+def _tallies(value: Any) -> tuple[MirrorTally, ...]:
+    if type(value) is not list:
+        raise _Malformed
+    return tuple(_record_of(MirrorTally, item) for item in value)
+
+
 def _record_of(cls: type[T], value: Any) -> T:
     names = _FIELDS[cls]
     if type(value) is not dict or value.keys() != names.keys():
@@ -265,50 +374,66 @@ def _record_of(cls: type[T], value: Any) -> T:
 
 
 _COUNT_MAX: Final = 10**9
+_REMEMBERED: Final = 64
+"""Texts that are the same in many rows in a row."""
+
 _DIGEST: Final = _text("[0-9a-f]{64}")
 _CANDIDATE: Final = "[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})"
 _DATE: Final = r"-|20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
 _DECODERS: Final[Mapping[str, Decoder]] = {
-    "candidate": _text(_CANDIDATE),
+    "approver": _text(APPROVER_PATTERN),
+    "candidate": lru_cache(_REMEMBERED)(_text(_CANDIDATE)),
+    "check": _code(Check),
     "commit": _text(f"[0-9a-f]{{40}}|{UNKNOWN_COMMIT}"),
+    "config_digest": _DIGEST,
     "config_schema_version": _integer(1, 2),
-    "date": _text(_DATE),
+    "date": lru_cache(_REMEMBERED)(_text(_DATE)),
     "dirty": _boolean,
     "duration_ms": _integer(0, _COUNT_MAX),
     "end_reason": _code(EndReason),
+    "failures": _integer(0, _COUNT_MAX),
     "generator_digest": _DIGEST,
     "generator_seed": _integer(0, 2**63 - 1),
     "generator_version": _text("[a-z0-9][a-z0-9.-]{0,31}"),
     "instructions_digest": _DIGEST,
     "lexicon_digest": _DIGEST,
+    "lines": _integer(0, _COUNT_MAX),
+    "mirror_digest": _DIGEST,
     "mode": _code(Mode),
     "model": _text("[a-z0-9][a-z0-9.-]{0,31}"),
+    "month": _text("20[0-9]{2}-(?:0[1-9]|1[0-2])"),
     "ordinal": _integer(0, _COUNT_MAX),
     "outcome": _code(Outcome),
     "package_version": _text("[0-9][0-9a-z.+-]{0,31}"),
+    "passed": _boolean,
     "path": _code(PathKind),
+    "phase": _text("P[0-5]"),
     "pin": lambda value: _record_of(Pin, value),
     "pin_digest": _DIGEST,
     "policy_digest": _DIGEST,
     "profile": _code(Profile),
     "provider": _code(ProviderKind),
     "provider_digest": _DIGEST,
+    "ready": _boolean,
     "reason": _optional(_code(Reason)),
+    "report_digest": _DIGEST,
     "requests": _integer(0, 1),
     "restart": _integer(0, 999_999),
     "resumed": _boolean,
+    "rows": _integer(0, _COUNT_MAX),
     "run": _integer(1, _COUNT_MAX),
     "run_kind": _code(RunKind),
     "slot": _text(_CANDIDATE + "/[a-z]+/[a-z-]+/[a-z_]+/(?:" + _DATE + ")/(?:0|[1-9][0-9]*)"),
     "surface": _code(Surface),
     "surfaces": _pairs,
+    "tallies": _tallies,
     "traffic": _code(Traffic),
     "wire_version": _code(WireVersion),
 }
 
 _FIELDS: Final[Mapping[type[Any], Mapping[str, Decoder]]] = {
-    cls: {item.name: _DECODERS[item.name] for item in fields(cls)} for cls in (*_TYPES.values(), Pin)
+    cls: {item.name: _DECODERS[item.name] for item in fields(cls)} for cls in (*_TYPES.values(), Pin, MirrorTally)
 }
 
 
@@ -328,7 +453,7 @@ def decode(record: Record) -> EvidenceRow:
     if type(name) is str and name in _TYPES and type(version) is int and version == EVIDENCE_SCHEMA_VERSION:
         try:
             row = _record_of(_TYPES[name], values)
-        except _Malformed:
+        except (_Malformed, KeyError, TypeError):
             row = None
     if row is None or not row.is_consistent():
         raise LedgerFailed(StoreFault.ILLEGAL_HISTORY)
@@ -340,10 +465,10 @@ def _plain_fields(row: Any) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, Pin):
+    if isinstance(value, Pin | MirrorTally):
         return _plain_fields(value)
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, tuple):
-        return [str(cast(Pair, item)) for item in value]
+        return [str(item) if isinstance(item, Pair) else _plain(item) for item in value]
     return value

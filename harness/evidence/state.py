@@ -10,34 +10,38 @@ more (one run at a time holds the run lock), so it is an orphan for good. Slots 
 an ended candidate takes no intent: memory is that of one candidate, whatever the length of the evidence.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any, Final
 
-from harness.candidate import Candidate, Pin
+from harness.candidate import Candidate
+from harness.evidence.counts import Counts, OpenCall
 from harness.evidence.rows import (
+    ApprovalRow,
+    AuditRow,
+    CheckRow,
     EndReason,
     EndRow,
     EvidenceRow,
     IntentRow,
+    MirrorRow,
     OutcomeRow,
     PinRow,
     RunKind,
     RunRow,
-    Slot,
     decode,
 )
-from harness.profiles import Pair
-from kexpr.codes import Outcome, ProviderKind, Reason
+from harness.evidence.state_views import CandidateView, EvidenceView, RunView, SlotView
+from harness.evidence.summary import EvidenceSummary
+from harness.profiles import Profile
+from kexpr.codes import ProviderKind, Surface
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import Head, Row
 from kexpr.telemetry.record import is_reachable
 
-__all__ = ["CandidateView", "EvidenceState", "EvidenceView", "Refusal", "RunView", "SlotView", "Tally"]
+__all__ = ["CandidateView", "EvidenceState", "EvidenceView", "Refusal", "RunView", "SlotView"]
 
 
 class Refusal(StrEnum):
@@ -56,81 +60,7 @@ class Refusal(StrEnum):
     DUPLICATE_SLOT = "duplicate_slot"
     UNKNOWN_SLOT = "unknown_slot"
     UNREACHABLE_OUTCOME = "unreachable_outcome"
-
-
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What outcomes are counted by."""
-
-    candidate: str
-    run: int
-    pair: Pair
-    outcome: Outcome
-    reason: Reason | None
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateView:
-    """One candidate and what became of it; `ended` is None while it may go on. Orphans are those seen for good."""
-
-    candidate: Candidate
-    pin: Pin
-    ended: EndReason | None
-    runs: int
-    intents: int
-    outcomes: int
-    requests: int
-    orphans: int
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """The newest run of the newest candidate. Times are UTC milliseconds of the rows."""
-
-    row: RunRow
-    started_utc_ms: int
-    resumes: int
-
-
-@dataclass(frozen=True, slots=True)
-class SlotView:
-    """One slot of the newest candidate; `outcome` is None while the call is open, or when it is an orphan."""
-
-    call: Slot
-    run: int
-    provider: ProviderKind
-    intended_utc_ms: int
-    outcome: OutcomeRow | None
-
-
-@dataclass(frozen=True, slots=True)
-class EvidenceView:
-    """A consistent reading of the evidence up to `head`."""
-
-    head: Head
-    candidates: tuple[CandidateView, ...]
-    run: RunView | None
-    slots: tuple[SlotView, ...]
-    orphans: tuple[str, ...]
-    in_progress: tuple[str, ...]
-    tallies: Mapping[Tally, int]
-
-    @property
-    def candidate(self) -> CandidateView | None:
-        """The newest one, ended or not."""
-        return self.candidates[-1] if self.candidates else None
-
-    @property
-    def intents(self) -> int:
-        return sum(candidate.intents for candidate in self.candidates)
-
-    @property
-    def outcomes(self) -> int:
-        return sum(candidate.outcomes for candidate in self.candidates)
-
-    @property
-    def requests(self) -> int:
-        return sum(candidate.requests for candidate in self.candidates)
+    MIRROR_OUT_OF_ORDER = "mirror_out_of_order"
 
 
 class _CandidateState:
@@ -156,12 +86,13 @@ class EvidenceState:
         self._candidates: list[_CandidateState] = []
         self._run: RunView | None = None
         self._runs = 0
-        self._slots: dict[str, tuple[IntentRow, int]] = {}
-        self._results: dict[str, OutcomeRow] = {}
-        self._open: dict[str, IntentRow] = {}
+        self._taken: dict[tuple[RunKind, Profile, Surface, str], set[int]] = {}
+        self._proof_slots: dict[str, SlotView] = {}
+        self._open: dict[str, OpenCall] = {}
         self._orphans: list[str] = []
         self._orphaned_proofs = 0
-        self._tallies: Counter[Tally] = Counter()
+        self._mirrors: dict[tuple[Profile, str], MirrorRow] = {}
+        self._counts = Counts()
 
     @property
     def candidate(self) -> Candidate | None:
@@ -206,14 +137,23 @@ class EvidenceState:
             head=head,
             candidates=tuple(candidate.view() for candidate in self._candidates),
             run=self._run,
-            slots=tuple(
-                SlotView(intent.call, intent.run, intent.provider, utc_ms, self._results.get(slot))
-                for slot, (intent, utc_ms) in self._slots.items()
-            ),
+            slots=tuple(self._proof_slots.values()),
             orphans=self.orphans if run_in_progress else self.orphans + self.open_slots,
             in_progress=self.open_slots if run_in_progress else (),
-            tallies=MappingProxyType(dict(self._tallies)),
         )
+
+    def summary(self, head: Head, *, run_in_progress: bool) -> EvidenceSummary:
+        """The counts up to `head`; see `view` for `run_in_progress`."""
+        return self._counts.summary(
+            head,
+            tuple(candidate.view() for candidate in self._candidates),
+            in_progress=len(self._open) if run_in_progress else 0,
+            orphaned=() if run_in_progress else self._open.values(),
+        )
+
+    def mirrored(self, profile: Profile, month: str) -> MirrorRow | None:
+        """The newest row of a profile's mirror of a month."""
+        return self._mirrors.get((profile, month))
 
     def _refuse_closed(self) -> Refusal | None:
         if not self._candidates:
@@ -237,7 +177,7 @@ class EvidenceState:
             return closed
         if row.provider is ProviderKind.LIVE and self._candidates[-1].pin.dirty:
             return Refusal.DIRTY_CHECKOUT
-        open_proofs = sum(intent.run_kind is RunKind.PROOF for intent in self._open.values())
+        open_proofs = sum(opened.row.run_kind is RunKind.PROOF for opened in self._open.values())
         if row.run_kind is RunKind.PROOF and self._orphaned_proofs + open_proofs:
             return Refusal.ORPHANED
         return None if self._follows(row) else Refusal.RUN_OUT_OF_ORDER
@@ -264,28 +204,40 @@ class EvidenceState:
         )
         if not same or row.pair not in run.surfaces:
             return Refusal.NOT_IN_RUN
-        return Refusal.DUPLICATE_SLOT if row.slot in self._slots else None
+        taken = self._taken.get((row.run_kind, row.profile, row.surface, row.date), ())
+        return Refusal.DUPLICATE_SLOT if row.ordinal in taken else None
 
     def _refuse_outcome(self, row: OutcomeRow) -> Refusal | None:
         """A candidate that ended meanwhile still takes the outcome of a call that was under way."""
-        intent = self._open.get(row.slot)
-        if intent is None or (intent.candidate, intent.run) != (row.candidate, row.run):
+        opened = self._open.get(row.slot)
+        if opened is None or (opened.row.candidate, opened.row.run) != (row.candidate, row.run):
             return Refusal.UNKNOWN_SLOT
-        return None if is_reachable(intent.mode, row.outcome) else Refusal.UNREACHABLE_OUTCOME
+        return None if is_reachable(opened.row.mode, row.outcome) else Refusal.UNREACHABLE_OUTCOME
 
-    def _refuse_end(self, row: EndRow) -> Refusal | None:
+    def _refuse_of_other_candidate(self, row: EndRow | CheckRow | ApprovalRow) -> Refusal | None:
         return self._refuse_other(row.candidate)
+
+    def _refuse_nothing(self, row: AuditRow) -> Refusal | None:
+        """An audit is about the gateway's configuration, whatever candidate there is."""
+        return None
+
+    def _refuse_mirror(self, row: MirrorRow) -> Refusal | None:
+        """Lines are counted once, in order."""
+        before = self.mirrored(row.profile, row.month)
+        return Refusal.MIRROR_OUT_OF_ORDER if before is not None and row.lines <= before.lines else None
 
     def _fold_pin(self, row: PinRow, utc_ms: int) -> None:
         self._abandon_open()
         self._candidates.append(_CandidateState(row))
         self._run = None
-        self._slots.clear()
-        self._results.clear()
+        self._taken.clear()
+        self._proof_slots.clear()
         self._orphaned_proofs = 0
+        self._counts.pin(row.pin.wire_version)
 
     def _fold_run(self, row: RunRow, utc_ms: int) -> None:
         self._abandon_open()
+        self._counts.run(utc_ms)
         if row.resumed and self._run is not None:
             self._run = RunView(self._run.row, self._run.started_utc_ms, self._run.resumes + 1)
             return
@@ -295,34 +247,55 @@ class EvidenceState:
 
     def _fold_intent(self, row: IntentRow, utc_ms: int) -> None:
         self._candidates[-1].intents += 1
-        self._slots[row.slot] = (row, utc_ms)
-        self._open[row.slot] = row
+        self._taken.setdefault((row.run_kind, row.profile, row.surface, row.date), set()).add(row.ordinal)
+        self._open[row.slot] = self._counts.intent(row, utc_ms)
+        if row.run_kind is RunKind.PROOF:
+            self._proof_slots[row.slot] = SlotView(row.call, row.run, row.provider, utc_ms, None)
 
     def _fold_outcome(self, row: OutcomeRow, utc_ms: int) -> None:
-        intent = self._open.pop(row.slot)
+        opened = self._open.pop(row.slot)
         candidate = self._candidates[-1]
         candidate.outcomes += 1
         candidate.requests += row.requests
-        self._results[row.slot] = row
-        self._tallies[Tally(row.candidate, row.run, intent.pair, row.outcome, row.reason)] += 1
+        if row.slot in self._proof_slots:
+            self._proof_slots[row.slot] = replace(self._proof_slots[row.slot], outcome=row)
+        self._counts.outcome(opened, row, utc_ms)
 
     def _fold_end(self, row: EndRow, utc_ms: int) -> None:
         self._candidates[-1].ended = row.end_reason
 
+    def _fold_check(self, row: CheckRow, utc_ms: int) -> None:
+        self._counts.check(row)
+
+    def _fold_audit(self, row: AuditRow, utc_ms: int) -> None:
+        self._counts.audit(row, utc_ms)
+
+    def _fold_approval(self, row: ApprovalRow, utc_ms: int) -> None:
+        self._counts.approval(row, utc_ms)
+
+    def _fold_mirror(self, row: MirrorRow, utc_ms: int) -> None:
+        self._mirrors[row.profile, row.month] = row
+        self._counts.mirror(row)
+
     def _abandon_open(self) -> None:
         """Nobody can bring these outcomes any more. All open intents are the newest candidate's."""
-        if self._open:
-            self._candidates[-1].orphans += len(self._open)
-            self._orphaned_proofs += sum(intent.run_kind is RunKind.PROOF for intent in self._open.values())
-            self._orphans += self._open
-            self._open.clear()
+        for opened in self._open.values():
+            self._candidates[-1].orphans += 1
+            self._orphaned_proofs += opened.row.run_kind is RunKind.PROOF
+            self._counts.orphan(opened)
+        self._orphans += self._open
+        self._open.clear()
 
     _RULES: Final[Mapping[type[Any], Callable[["EvidenceState", Any], Refusal | None]]] = {
         PinRow: _refuse_pin,
         RunRow: _refuse_run,
         IntentRow: _refuse_intent,
         OutcomeRow: _refuse_outcome,
-        EndRow: _refuse_end,
+        EndRow: _refuse_of_other_candidate,
+        CheckRow: _refuse_of_other_candidate,
+        AuditRow: _refuse_nothing,
+        ApprovalRow: _refuse_of_other_candidate,
+        MirrorRow: _refuse_mirror,
     }
     _FOLDS: Final[Mapping[type[Any], Callable[["EvidenceState", Any, int], None]]] = {
         PinRow: _fold_pin,
@@ -330,6 +303,10 @@ class EvidenceState:
         IntentRow: _fold_intent,
         OutcomeRow: _fold_outcome,
         EndRow: _fold_end,
+        CheckRow: _fold_check,
+        AuditRow: _fold_audit,
+        ApprovalRow: _fold_approval,
+        MirrorRow: _fold_mirror,
     }
 
 

@@ -6,11 +6,10 @@ run, process or order of slots they were written; a summary of a prefix is that 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
-from harness.evidence.rows import RunKind, Traffic
-from harness.evidence.state import CandidateView
+from harness.evidence.rows import Check, RunKind, Traffic
+from harness.evidence.state_views import CandidateView
 from harness.profiles import Pair, PathKind, Profile
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason, Surface, WireVersion
 from kexpr.ledger.protocol import Head
@@ -27,14 +26,6 @@ __all__ = [
     "PairEvidence",
     "ReasonSeries",
 ]
-
-
-class Check(StrEnum):
-    """What preflight checks once a run and writes down."""
-
-    BUDGET = "budget"
-    GUARD = "guard"
-    CANARIES = "canaries"
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def _bounds(evidence: PairEvidence, policy: GatePolicy) -> Bounds:
     return Bounds(
         calls,
         total.failures,
-        max(evidence.proof_manifests, evidence.observation_manifests),
+        evidence.proof_manifests + evidence.observation_manifests,
         clopper_pearson_upper(total.failures, calls, confidence),
         anytime_upper(total.failures, calls, confidence),
         e_value(total.failures, calls, _RATES[0]),

@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from harness.candidate import Candidate
 from harness.evidence import EndReason, EvidenceLedger, EvidenceRefused, RunKind, RunSpec, Slot
+from harness.evidence.summary import Calls
 from harness.profiles import PAIRS, PATHS
 from kexpr.codes import NOT_ATTEMPTED, Outcome, Reason, outcome_of
 from kexpr.errors import LedgerFailed
@@ -158,12 +159,23 @@ class Histories(RuleBasedStateMachine):
         self.evidence = EvidenceLedger.open(self.directory, self.clock)
 
     @invariant()
+    def summary_counts_every_call_of_the_candidate(self):
+        summary, view = self.evidence.summary(), self.evidence.view()
+        prefix = f"{self.candidate.id}/" if self.candidate else "none"
+        total = sum((calls for it in summary.pairs.values() for calls in it.cells.values()), Calls())
+        assert total.intents == sum(key.startswith(prefix) for key in self.intended)
+        assert total.outcomes == sum(key.startswith(prefix) for key in self.ended)
+        assert total.orphans == sum(key.startswith(prefix) for key in view.orphans)
+        assert total.in_progress == summary.in_progress == len(view.in_progress)
+        assert summary.candidates == view.candidates
+
+    @invariant()
     def counts_are_honest(self):
         view = self.evidence.view()
         assert view.intents == len(self.intended) >= view.outcomes == len(self.ended)
         assert view.requests == self.requests <= view.outcomes
-        assert sum(view.tallies.values()) == view.outcomes
-        prefix = f"{self.candidate.id}/" if self.candidate else "none"
+        assert sum(self.evidence.summary().outcome_totals.values()) == view.outcomes
+        prefix = f"{self.candidate.id}/proof/" if self.candidate else "none"
         assert len(view.slots) == sum(key.startswith(prefix) for key in self.intended)
         assert sum(slot.outcome is not None for slot in view.slots) == sum(k.startswith(prefix) for k in self.ended)
         lost = set(self.intended) - set(self.ended)

@@ -21,6 +21,7 @@ from harness.evidence import (
     Slot,
 )
 from harness.evidence.ledger import RUN_LOCK_NAME
+from harness.evidence.summary import ReasonSeries
 from harness.profiles import PAIRS, PATHS, Pair, PathKind, Profile
 from kexpr.clock import SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason, Surface
@@ -65,8 +66,9 @@ def test_a_whole_proof_is_counted(running):
     view = running.view()
     assert (view.intents, view.outcomes, view.requests) == (48, 48, 48)
     assert view.orphans == view.in_progress == ()
-    assert sum(view.tallies.values()) == 48
-    assert {tally.outcome for tally in view.tallies} == {Outcome.SHADOW_SELECTED}
+    summary = running.summary()
+    assert sum(summary.outcome_totals.values()) == 48
+    assert {series.outcome for series in summary.outcome_totals} == {Outcome.SHADOW_SELECTED}
     assert {slot.call.path for slot in view.slots} == set(PathKind)
     assert view.candidate is not None
     assert view.candidate.candidate == Candidate(PIN.digest, 0)
@@ -79,8 +81,9 @@ def test_rejections_are_counted_by_reason(running):
     slot = proof_slot()
     running.intent(slot)
     running.outcome(slot, Outcome.CANONICAL_VALIDATION_REJECTED, Reason.GUARD_NUMERAL, duration_ms=900, requests=1)
-    ((tally, count),) = running.view().tallies.items()
-    assert (tally.pair, tally.reason, count) == (PAIRS[0], Reason.GUARD_NUMERAL, 1)
+    summary = running.summary()
+    assert summary.reason_totals == {ReasonSeries(PAIRS[0].surface, Reason.GUARD_NUMERAL): 1}
+    assert summary.pairs[PAIRS[0]].reasons == {Reason.GUARD_NUMERAL: 1}
 
 
 def test_reopening_gives_the_same_view(running, directory):
