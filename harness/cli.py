@@ -70,11 +70,11 @@ def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_j
     The provider is an embedded rehearsal, which can satisfy no gate, unless --live. Exit 0: clean, 1: a call failed,
     2: usage, 3: evidence or preflight invalid, 4: internal error.
     """
+    from harness.calls import CallNotMade
     from harness.evidence.ledger import EvidenceRefused
     from harness.policy import POLICY
     from harness.preflight import Failed
     from harness.progress import proof_progress
-    from harness.proof.run import CallNotMade
     from harness.proof.session import Options, prove
     from harness.rehearsal.faults import FaultPlan, FaultPlanError
     from harness.verdict import EXIT_OF_PROOF

@@ -1,11 +1,12 @@
 """What is checked before a call is spent. Each check gives a line, and stops the run or only warns."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
-from typing import Any
+from typing import Any, Final
 
 from harness import budget, guardscore
+from harness.evidence.rows import Check
 from harness.policy import POLICY
 from harness.profiles import Profile
 from harness.readiness.model import Phase
@@ -16,7 +17,9 @@ from kexpr.errors import Rejected
 from kexpr.transport import REFUSED_NAMES, check_environment
 
 __all__ = [
+    "CHECKED",
     "Failed",
+    "admit",
     "check_budget",
     "check_config",
     "check_guard",
@@ -27,6 +30,10 @@ __all__ = [
 ]
 
 
+CHECKED: Final = {Check.BUDGET: True, Check.GUARD: True}
+"""What the evidence may say of a run that was admitted."""
+
+
 class Failed(Exception):
     """A check that stops the run; the message is for the person at the terminal and holds codes only."""
 
@@ -34,6 +41,22 @@ class Failed(Exception):
 def p1_extra(profile: Profile, wire: WireVersion) -> dict[str, object]:
     """The `extra` mapping of a profile in controlled shadow."""
     return {FEATURE_KEY: block_of(profile, Phase.P1, wire)}
+
+
+def admit(wire: WireVersion, *, live: bool, warn: Callable[[str], None]) -> dict[Profile, Active]:
+    """Every check that needs no call, in order; the parsed blocks that a run goes on with. Raises `Failed`.
+
+    A rehearsal drops refused names from its own environment and says so; a live run refuses them.
+    """
+    configs = check_config(wire)
+    for warning in check_budget(wire):
+        warn(warning)
+    check_guard()
+    if not live and forget_refused_names():
+        warn("the environment sets a name that a live call would refuse; a rehearsal goes on without it")
+    elif not environment_is_clean():
+        raise Failed("the environment sets a name that a live call refuses: credential_environment_rejected")
+    return configs
 
 
 def check_config(wire: WireVersion) -> dict[Profile, Active]:

@@ -6,7 +6,7 @@ run lock (`flock`), which tells a call in progress from an orphan. Nothing is wr
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,6 +175,18 @@ class EvidenceLedger:
         """What preflight found, before the calls that it lets through."""
         with self._ledger.transaction() as transaction:
             self._write(transaction, CheckRow(self._candidate().id, check, passed))
+
+    def record_checks(self, checks: Mapping[Check, bool]) -> None:
+        """Those of `checks` that the candidate's evidence does not say already."""
+        known = self.summary().checks
+        for check, passed in checks.items():
+            if known.get(check) is not passed:
+                self.record_check(check, passed=passed)
+
+    def untaken(self, slots: Sequence[Slot]) -> tuple[Slot, ...]:
+        """Those of `slots` that the newest candidate has not intended, in order."""
+        with self._ledger.transaction():
+            return tuple(slot for slot in slots if not self._state.is_taken(slot))
 
     def record_audit(self, profile: Profile, config_digest: str, *, ready: bool) -> None:
         """A strict audit of the profile's configuration file."""

@@ -31,12 +31,13 @@ from harness.evidence.rows import (
     PinRow,
     RunKind,
     RunRow,
+    Slot,
     decode,
 )
 from harness.evidence.state_views import CandidateView, EvidenceView, RunView, SlotView
 from harness.evidence.summary import EvidenceSummary
-from harness.profiles import Profile
-from kexpr.codes import ProviderKind, Surface
+from harness.profiles import Pair, Profile
+from kexpr.codes import ProviderKind
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import Head, Row
 from kexpr.telemetry.record import is_reachable
@@ -86,7 +87,7 @@ class EvidenceState:
         self._candidates: list[_CandidateState] = []
         self._run: RunView | None = None
         self._runs = 0
-        self._taken: dict[tuple[RunKind, Profile, Surface, str], set[int]] = {}
+        self._taken: dict[tuple[RunKind, Pair, str], set[int]] = {}
         self._proof_slots: dict[str, SlotView] = {}
         self._open: dict[str, OpenCall] = {}
         self._orphans: list[str] = []
@@ -119,6 +120,10 @@ class EvidenceState:
     def orphans(self) -> tuple[str, ...]:
         """Orphans for good, in order."""
         return tuple(self._orphans)
+
+    def is_taken(self, slot: Slot) -> bool:
+        """Whether the newest candidate has intended the slot."""
+        return slot.ordinal in self._taken.get((slot.kind, slot.pair, slot.date), ())
 
     def apply(self, row: Row) -> None:
         """Fold one verified row; raises `LedgerFailed(ILLEGAL_HISTORY)` when it may not stand where it does."""
@@ -204,8 +209,7 @@ class EvidenceState:
         )
         if not same or row.pair not in run.surfaces:
             return Refusal.NOT_IN_RUN
-        taken = self._taken.get((row.run_kind, row.profile, row.surface, row.date), ())
-        return Refusal.DUPLICATE_SLOT if row.ordinal in taken else None
+        return Refusal.DUPLICATE_SLOT if self.is_taken(row.call) else None
 
     def _refuse_outcome(self, row: OutcomeRow) -> Refusal | None:
         """A candidate that ended meanwhile still takes the outcome of a call that was under way."""
@@ -247,7 +251,7 @@ class EvidenceState:
 
     def _fold_intent(self, row: IntentRow, utc_ms: int) -> None:
         self._candidates[-1].intents += 1
-        self._taken.setdefault((row.run_kind, row.profile, row.surface, row.date), set()).add(row.ordinal)
+        self._taken.setdefault((row.run_kind, row.pair, row.date), set()).add(row.ordinal)
         self._open[row.slot] = self._counts.intent(row, utc_ms)
         if row.run_kind is RunKind.PROOF:
             self._proof_slots[row.slot] = SlotView(row.call, row.run, row.provider, utc_ms, None)

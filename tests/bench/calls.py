@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from harness.manifests import synthetic
-from harness.proof.world import _Session
+from harness.world import _Session
 from harness.rehearsal.completion import Answer, Usage, build_completion, encode
 from harness.rehearsal.prose import PLACE, answer, prose_bank
 from kexpr.attempt import Cancellation

@@ -310,7 +310,7 @@ def test_a_proof_leaves_codes_integers_and_digests(tmp_path, capsys, debug_log):
 
 
 def session_key() -> str:
-    from harness.proof.session import REHEARSAL_ENVIRON
+    from harness.stage import REHEARSAL_ENVIRON
 
     return "Bearer " + REHEARSAL_ENVIRON["OPENAI_API_KEY"]
 

@@ -63,7 +63,7 @@ def test_the_last_line_and_the_head_are_printed(tmp_path, capsys):
     assert main(["proof", "--out", str(tmp_path / "p")]) == Exit.GOOD
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "48/48 shadow_selected · 48 requests · 0 orphans · REHEARSAL"
-    assert lines[-2].startswith("evidence head 99:")
+    assert lines[-2].startswith("evidence head 102:")
 
 
 def test_a_complete_proof_is_read_again_and_spends_nothing(tmp_path, capsys):

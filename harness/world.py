@@ -1,4 +1,4 @@
-"""The world of a proof: three real authorities and paths on a state directory that goes away with it.
+"""The world of a shadow run: three real authorities and paths on a state directory that goes away with it.
 
 Nothing can be sent: the paths are asked for their durable texts only, and no host is behind them. The visible bytes are
 written below the same directory, and they must be the canonical ones; so must those that a recovery would publish.
@@ -13,6 +13,7 @@ from pathlib import Path
 from harness.evidence.rows import Slot
 from harness.manifests import synthetic
 from harness.profiles import PathKind
+from harness.watch import ContentWatch
 from kexpr.attempt import Cancellation
 from kexpr.authority.adaptive import CardPresentationOrigin, OriginKind
 from kexpr.authority.weekly import Pins, WeeklyTask
@@ -26,7 +27,7 @@ from kexpr.paths.weekly import WeeklyDelivery, WeeklyPath, WeeklyReport
 from kexpr.state import State
 from kexpr.surfaces import Presentation
 
-__all__ = ["ProofWorld"]
+__all__ = ["ShadowWorld"]
 
 _ORIGIN_OF_PATH = {PathKind.CALLBACK: OriginKind.CALLBACK, PathKind.TYPED_NOTE: OriginKind.TYPED_NOTE}
 
@@ -41,12 +42,19 @@ class _Session:
         return _digest(origin.source_session_id)
 
 
-class ProofWorld:
+class ShadowWorld:
     """Drives each slot through its real path up to the durable text."""
 
-    def __init__(self, directory: Path, open_coordinator: Callable[[Callable[[], bytes]], Coordinator], clock: Clock):
+    def __init__(
+        self,
+        directory: Path,
+        open_coordinator: Callable[[Callable[[], bytes]], Coordinator],
+        clock: Clock,
+        watch: ContentWatch,
+    ):
         self._state = state = State(directory / "state", clock=clock)
         coordinator = open_coordinator(lambda: state.identity_key)
+        self._watch = watch
         self._visible = directory / "visible"
         self._visible.mkdir(mode=0o700)
         self._daily = DailyPath(coordinator, state.daily(lambda _: True), state.locks)
@@ -65,6 +73,7 @@ class ProofWorld:
     def prepare(self, slot: Slot, identity: str) -> Publication:
         """Run one path. Bytes that are not the canonical ones make the outcome `commit.bytes_changed`."""
         presentation = synthetic(slot.pair.surface, slot.ordinal, identity=identity)
+        self._watch.saw(f"{slot.pair.surface} by {slot.path}", identity, presentation.canonical_payload)
         preparation = self._preparations[slot.pair.surface](slot, identity, presentation)
         publication = _taken(preparation)
         if publication.stopped or publication.outcome is None:
