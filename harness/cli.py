@@ -1,41 +1,29 @@
 """`kexpr-harness`: results on stdout, everything else on stderr, exit codes of `kexpr.exits`."""
 
-import json
-import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from harness.commands.observe import audit_command, observe
+from harness.commands.shared import LIVE_SWITCH, WIRES, Stop, print_json, require_live, stops, warn, wire_of
 from kexpr import __version__
 from kexpr.exits import Exit
 
 if TYPE_CHECKING:
     from harness.budget import Budget
-    from kexpr.codes import WireVersion
 
 __all__ = ["main"]
-
-LIVE_SWITCH: Final = "RUN_KOREAN_EXPRESSION_LIVE"
-_WIRES: Final = click.Choice(["1", "2"])
-
-
-class _Stop(click.ClickException):
-    """A run that cannot go on: one line on stderr, and its exit code."""
-
-    def __init__(self, message: str, code: Exit) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point; returns an exit code. A fault of our own is one line: a traceback could hold content."""
     try:
         return int(cli.main(args=argv, prog_name="kexpr-harness", standalone_mode=False) or 0)
-    except _Stop as stop:
+    except Stop as stop:
         stop.show()
         return stop.code
     except click.ClickException as error:
@@ -60,7 +48,7 @@ def cli() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of the evidence and results; an unfinished proof in it goes on. Default: a new one here.",
 )
-@click.option("--wire", type=_WIRES, default="2", show_default=True, help="Version of the wire.")
+@click.option("--wire", type=WIRES, default="2", show_default=True, help="Version of the wire.")
 @click.option("--live", is_flag=True, help=f"Spend 48 real calls; needs {LIVE_SWITCH}=1 and OPENAI_API_KEY.")
 @click.option("--fault", "faults", multiple=True, metavar="NAME@CALL", help="Make the rehearsal provider misbehave.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary line.")
@@ -70,40 +58,24 @@ def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_j
     The provider is an embedded rehearsal, which can satisfy no gate, unless --live. Exit 0: clean, 1: a call failed,
     2: usage, 3: evidence or preflight invalid, 4: internal error.
     """
-    from harness.calls import CallNotMade
-    from harness.evidence.ledger import EvidenceRefused
     from harness.policy import POLICY
-    from harness.preflight import Failed
-    from harness.progress import proof_progress
+    from harness.progress import progress_of
     from harness.proof.session import Options, prove
     from harness.rehearsal.faults import FaultPlan, FaultPlanError
     from harness.verdict import EXIT_OF_PROOF
-    from kexpr.errors import LedgerFailed
 
     if live and faults:
         raise click.UsageError("--fault is for the rehearsal provider; it does not go with --live")
-    if live and not (os.environ.get(LIVE_SWITCH) == "1" and os.environ.get("OPENAI_API_KEY")):
-        raise click.UsageError(f"--live needs {LIVE_SWITCH}=1 and OPENAI_API_KEY in the environment")
+    require_live(live=live)
     try:
         plan = FaultPlan.parse(faults)
     except FaultPlanError as error:
         raise click.UsageError(str(error)) from None
     directory = out or Path(f"proof-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
-    try:
-        with proof_progress(POLICY.proof_total) as advance:
-            result = prove(Options(directory, _wire(wire), live, plan), advance, _warn)
-    except Failed as failed:
-        raise _Stop(str(failed), Exit.INVALID) from None
-    except CallNotMade as refused:
-        raise _Stop(f"admission refused a call: {refused.code}", Exit.NOT_GOOD) from None
-    except EvidenceRefused as refused:
-        raise _Stop(f"the evidence does not take this run: {refused.code}", Exit.INVALID) from None
-    except LedgerFailed as failed:
-        raise _Stop(f"the evidence or state cannot be used: {failed.code}", Exit.INVALID) from None
-    except OSError as error:
-        raise _Stop(f"{directory}: {error.strerror}", Exit.INVALID) from None
+    with stops(directory), progress_of("calls", POLICY.proof_total) as advance:
+        result = prove(Options(directory, wire_of(wire), live, plan), advance, warn)
     if as_json:
-        _print_json(result.to_json())
+        print_json(result.to_json())
     else:
         click.echo(f"results in {directory}: proof.md, proof.json, metrics.prom, evidence/", err=True)
         click.echo(f"evidence head {result.head.sequence}:{result.head.digest}")
@@ -112,7 +84,7 @@ def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_j
 
 
 @cli.command("budget")
-@click.option("--wire", type=_WIRES, help="Only this wire; exit 3 when it is infeasible.")
+@click.option("--wire", type=WIRES, help="Only this wire; exit 3 when it is infeasible.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def budget_command(wire: str | None, as_json: bool) -> int:
     """Count the token budget of each surface and slot count with the model's tokenizer.
@@ -122,13 +94,13 @@ def budget_command(wire: str | None, as_json: bool) -> int:
     """
     from harness import budget
 
-    wires = [_wire(wire)] if wire else [_wire("1"), _wire("2")]
+    wires = [wire_of(wire)] if wire else [wire_of("1"), wire_of("2")]
     tables = [budget.compute(version) for version in wires]
     stale = [table.wire for table in tables if not _is_pinned(table)]
     for version in stale:
         click.echo(f"the pinned table of {version} is stale", err=True)
     if as_json:
-        _print_json(tables[0].to_json() if wire else {"wires": [table.to_json() for table in tables]})
+        print_json(tables[0].to_json() if wire else {"wires": [table.to_json() for table in tables]})
     else:
         for table in tables:
             _print_table(table)
@@ -159,27 +131,13 @@ def score(corpus: Path, as_json: bool) -> int:
     try:
         rows = guardscore.load_corpus(corpus)
     except guardscore.CorpusInvalid as error:
-        raise _Stop(f"{corpus}: {error}", Exit.INVALID) from None
+        raise Stop(f"{corpus}: {error}", Exit.INVALID) from None
     result = guardscore.score(rows)
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
         _print_score(result)
     return Exit.GOOD if meets_bars(result) else Exit.NOT_GOOD
-
-
-def _wire(number: str) -> "WireVersion":
-    from kexpr.config import WIRE_OF_SCHEMA
-
-    return WIRE_OF_SCHEMA[int(number)]
-
-
-def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
-
-
-def _print_json(value: object) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def _is_pinned(table: "Budget") -> bool:
@@ -217,6 +175,10 @@ def _print_score(result: dict[str, Any]) -> None:
 def _percent(rate: float | None) -> str:
     """A rate of no rows is none."""
     return "-" if rate is None else f"{rate:.1%}"
+
+
+for command in (observe, audit_command):
+    cli.add_command(command)
 
 
 if __name__ == "__main__":

@@ -4,22 +4,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from kexpr.codes import Outcome
-
-__all__ = ["proof_progress"]
+__all__ = ["progress_of"]
 
 
 @contextmanager
-def proof_progress(total: int) -> Iterator[Callable[[int, Outcome], None]]:
-    """Yields `advance(call, outcome)`."""
+def progress_of(what: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Yields `advance(done, word)`."""
     if not sys.stderr.isatty():
-        yield lambda _call, _outcome: None
+        yield lambda _done, _word: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("calls"),
+        TextColumn(what),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -27,4 +25,4 @@ def proof_progress(total: int) -> Iterator[Callable[[int, Outcome], None]]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total)
-        yield lambda call, outcome: bar.update(task, completed=call, description=outcome.value)
+        yield lambda done, word: bar.update(task, completed=done, description=word)

@@ -22,6 +22,7 @@ __all__ = [
     "CutoverReason",
     "audit_config_file",
     "audit_physique_checkin_cutover",
+    "read_extra",
 ]
 
 AUDIT_SCHEMA_VERSION: Final = 1
@@ -107,9 +108,14 @@ _POSTPROCESSOR_REASON: Final = {code: CutoverReason(f"postprocessor_{code}") for
 
 def audit_config_file(path: Path) -> CutoverAudit:
     """Audit a configuration file; raises `YamlInvalid` when it is not one strict YAML document of at most 256 KiB."""
+    extra, digest = read_extra(path)
+    return audit_physique_checkin_cutover(extra, config_sha256=digest)
+
+
+def read_extra(path: Path) -> tuple[object, str]:
+    """`platforms.telegram.extra` of a configuration file and the SHA-256 (hex) of its bytes; raises `YamlInvalid`."""
     data = _read(path)
-    extra = _extra_of(load(data))
-    return audit_physique_checkin_cutover(extra, config_sha256=hashlib.sha256(data).hexdigest())
+    return _extra_of(load(data)), hashlib.sha256(data).hexdigest()
 
 
 def _bridge_reason(extra: Mapping[object, object]) -> CutoverReason | None:

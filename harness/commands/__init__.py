@@ -1,0 +1,1 @@
+"""Commands of `kexpr-harness`, one module each; `harness.cli` names them."""

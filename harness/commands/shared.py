@@ -1,0 +1,73 @@
+"""What the commands share: options, output, and how a run that cannot go on says so."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kexpr.exits import Exit
+
+if TYPE_CHECKING:
+    from kexpr.codes import WireVersion
+
+__all__ = ["LIVE_SWITCH", "WIRES", "Stop", "print_json", "require_live", "stops", "warn", "wire_of"]
+
+LIVE_SWITCH: Final = "RUN_KOREAN_EXPRESSION_LIVE"
+WIRES: Final = click.Choice(["1", "2"])
+
+
+class Stop(click.ClickException):
+    """A run that cannot go on: one line on stderr, and its exit code."""
+
+    def __init__(self, message: str, code: Exit) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def wire_of(number: str) -> "WireVersion":
+    from kexpr.config import WIRE_OF_SCHEMA
+
+    return WIRE_OF_SCHEMA[int(number)]
+
+
+def warn(message: str) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def print_json(value: object) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def require_live(*, live: bool) -> None:
+    """A live run needs the switch and the key, both in the environment."""
+    import os
+
+    if live and not (os.environ.get(LIVE_SWITCH) == "1" and os.environ.get("OPENAI_API_KEY")):
+        raise click.UsageError(f"--live needs {LIVE_SWITCH}=1 and OPENAI_API_KEY in the environment")
+
+
+@contextmanager
+def stops(what: object) -> Iterator[None]:
+    """Turns what evidence, preflight and the disk raise into `Stop`, by code. `what` names the directory or file."""
+    from harness.calls import CallNotMade
+    from harness.evidence.ledger import EvidenceRefused
+    from harness.preflight import Failed
+    from kexpr.errors import LedgerFailed
+    from kexpr.strict_yaml import YamlInvalid
+
+    try:
+        yield
+    except Failed as failed:
+        raise Stop(str(failed), Exit.INVALID) from None
+    except CallNotMade as refused:
+        raise Stop(f"admission refused a call: {refused.code}", Exit.NOT_GOOD) from None
+    except EvidenceRefused as refused:
+        raise Stop(f"the evidence does not take this: {refused.code}", Exit.INVALID) from None
+    except LedgerFailed as failed:
+        raise Stop(f"the evidence or state cannot be used: {failed.code}", Exit.INVALID) from None
+    except YamlInvalid as invalid:
+        raise Stop(f"{what}: {invalid}", Exit.INVALID) from None
+    except OSError as error:
+        raise Stop(f"{what}: {error.strerror}", Exit.INVALID) from None
