@@ -1,4 +1,4 @@
-"""`kexpr-harness observe run | status | simulate`, and `audit`."""
+"""`kexpr-harness observe run | status | simulate`, `audit` and `ingest`."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,8 +11,9 @@ from kexpr.exits import Exit
 if TYPE_CHECKING:
     from harness.readiness.model import PairReadiness, Readiness
 
-__all__ = ["audit_command", "observe"]
+__all__ = ["audit_command", "ingest_command", "observe"]
 
+PROFILE: Final = click.option("--profile", required=True, type=click.Choice(["physique-coach", "dualcoachtest"]))
 STATE: Final = click.option(
     "--state", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory of the evidence."
 )
@@ -121,7 +122,7 @@ def simulate_command(days: int, out: Path, faults: tuple[str, ...], wire: str, a
 
 @click.command("audit")
 @STATE
-@click.option("--profile", required=True, type=click.Choice(["physique-coach", "dualcoachtest"]))
+@PROFILE
 @click.option("--config", required=True, type=click.Path(dir_okay=False, path_type=Path), help="A gateway's file.")
 @WIRE
 @JSON
@@ -150,6 +151,41 @@ def audit_command(state: Path, profile: str, config: Path, wire: str, as_json: b
         codes = [reason.value for reason in audit.reasons] + ([] if phases else ["block_of_no_phase"])
         click.echo(f"{'ready' if ready else 'not ready'} · {audit.config_sha256} · {', '.join(codes or phases)}")
     return Exit.GOOD if ready else Exit.NOT_GOOD
+
+
+@click.command("ingest")
+@STATE
+@PROFILE
+@click.argument("mirrors", nargs=-1, required=True, type=click.Path(path_type=Path))
+@JSON
+def ingest_command(state: Path, profile: str, mirrors: tuple[Path, ...], as_json: bool) -> int:
+    """Count a gateway's audit mirror (audit-YYYY-MM.jsonl), once however often this runs.
+
+    The mirror is lossy and unchained: it can only count against readiness. Exit 0: counted, 3: a file is no mirror or
+    was rewritten, or the evidence is invalid.
+    """
+    from harness.evidence.ledger import EvidenceLedger
+    from harness.mirror import MirrorInvalid, ingest
+    from harness.profiles import Profile
+    from harness.proof.session import EVIDENCE
+
+    rows = failures = skipped = 0
+    with stops(state):
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        evidence = EvidenceLedger.open(state / EVIDENCE)
+        try:
+            for path in mirrors:
+                done = ingest(evidence, Profile(profile), path)
+                rows, failures, skipped = rows + done.rows, failures + done.failures, skipped + done.skipped
+        except MirrorInvalid as invalid:
+            raise Stop(f"{path}: {invalid}", Exit.INVALID) from None
+        finally:
+            evidence.close()
+    if as_json:
+        print_json({"rows": rows, "failures": failures, "skipped": skipped})
+    else:
+        click.echo(f"{rows} rows · {failures} count against readiness · {skipped} lines skipped")
+    return Exit.GOOD
 
 
 def _show(readiness: "Readiness", *, as_json: bool) -> None:
