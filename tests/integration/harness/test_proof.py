@@ -95,7 +95,7 @@ def test_every_fault_ends_as_it_must(name, tmp_path, capsys):
 
 
 def killed(out: Path, point: str, number: int) -> None:
-    command = [sys.executable, "-m", "tests.support.killed_proof", str(out), point, str(number)]
+    command = [sys.executable, "-m", "tests.support.killed_command", point, str(number), "proof", "--out", str(out)]
     done = subprocess.run(command, capture_output=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL
 

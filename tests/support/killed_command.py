@@ -1,4 +1,4 @@
-"""Runs a rehearsal proof and dies by SIGKILL at the n-th reach of a failpoint: `killed_proof OUT NAME N`."""
+"""Runs a `kexpr-harness` command, killed at the n-th reach of a failpoint: `killed_command NAME N ARG…`."""
 
 import os
 import signal
@@ -21,6 +21,6 @@ def die_at(name: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    out, point, count = sys.argv[1:]
+    point, count, *arguments = sys.argv[1:]
     die_at(point, int(count))
-    sys.exit(main(["proof", "--out", out]))
+    sys.exit(main(arguments))
