@@ -208,18 +208,23 @@ def _open_directory(path: Path, files: FileSystem, create: bool) -> int:
 
 
 def _make_directory(path: Path, files: FileSystem) -> None:
-    """Create `path` and its missing parents as 0700, each durable in its parent."""
+    """Create `path` and its missing parents as 0700, each durable in its parent.
+
+    Also of one that is there: whoever made it may have died before its fsync, and what is written below it would go
+    with it in a power cut. A parent that may not be read is not ours to have made it in.
+    """
     try:
         files.stat(str(path))
-        return
     except FileNotFoundError:
-        pass
-    _make_directory(path.parent, files)
+        _make_directory(path.parent, files)
+        try:
+            files.mkdir(str(path), 0o700)
+        except FileExistsError:
+            pass
     try:
-        files.mkdir(str(path), 0o700)
-    except FileExistsError:
+        parent = files.open(str(path.parent), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
         return
-    parent = files.open(str(path.parent), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         files.fsync(parent)
     finally:

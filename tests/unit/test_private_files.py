@@ -43,7 +43,30 @@ def test_missing_parents_are_made_private(tmp_path: Path) -> None:
 def test_each_made_directory_is_synced_in_its_parent(tmp_path: Path) -> None:
     files = RecordingFileSystem()
     PrivateDirectory.open(tmp_path / "a" / "b", files=files).close()
-    assert files.calls == ["fsync directory"] * 2
+    assert files.calls == ["fsync directory"] * 3  # also the one that was there, in its parent
+
+
+def test_a_directory_that_is_there_is_synced_in_its_parent(tmp_path: Path) -> None:
+    """Whoever made it may have died before its fsync: a power cut would take it, and every row in it."""
+    (tmp_path / "made").mkdir(mode=0o700)
+    files = RecordingFileSystem()
+    PrivateDirectory.open(tmp_path / "made", files=files).close()
+    assert files.calls == ["fsync directory"]
+    PrivateDirectory.open(tmp_path / "made", files=files, create=False).close()
+    assert files.calls == ["fsync directory"]
+
+
+def test_a_parent_that_may_not_be_read_holds_what_others_made(tmp_path: Path) -> None:
+    class Unreadable(RecordingFileSystem):
+        def open(self, path: str, flags: int, mode: int = 0o600, *, dir_fd: int | None = None) -> int:
+            if path == str(tmp_path):
+                raise PermissionError
+            return super().open(path, flags, mode, dir_fd=dir_fd)
+
+    (tmp_path / "made").mkdir(mode=0o700)
+    files = Unreadable()
+    PrivateDirectory.open(tmp_path / "made", files=files).close()
+    assert files.calls == []
 
 
 def test_without_create_nothing_is_made(place: Path) -> None:

@@ -61,11 +61,15 @@ def test_only_a_digest_names_a_task(tmp_path: Path, digest: str) -> None:
 
 def test_a_mark_that_cannot_be_made_durable_is_a_fault(tmp_path: Path) -> None:
     class NoSync(RecordingFileSystem):
-        def fsync(self, fd: int, /) -> None:
-            raise OSError(5, "Input/output error")
+        works = True
 
-    Tombstones.open(tmp_path / "marks").close()
-    tombstones = Tombstones.open(tmp_path / "marks", files=NoSync())
+        def fsync(self, fd: int, /) -> None:
+            if not self.works:
+                raise OSError(5, "Input/output error")
+
+    files = NoSync()
+    tombstones = Tombstones.open(tmp_path / "marks", files=files)
+    files.works = False
     with pytest.raises(LedgerFailed) as caught:
         tombstones.mark(TASK, Mark.CLAIMED)
     assert caught.value.code is StoreFault.INPUT_OUTPUT
