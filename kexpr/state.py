@@ -16,6 +16,7 @@ from kexpr.authority.daily import DailyAuthority
 from kexpr.authority.steps import LedgerOpener
 from kexpr.authority.weekly import WeeklyAuthority
 from kexpr.clock import Clock
+from kexpr.file_system import REAL, FileSystem
 from kexpr.private_files import PrivateDirectory, genesis_digest, identity_key
 from kexpr.stores import FileStores, Stores
 
@@ -35,11 +36,15 @@ class State:
         tombstones: Path | None = None,
         clock: Clock | None = None,
         stores: Stores | None = None,
+        files: FileSystem = REAL,
     ) -> None:
-        """Open or create `directory` (0700). `tombstones` and `clock` are those of `FileStores`, the default."""
+        """Open or create `directory` (0700). `tombstones` and `clock` are those of `FileStores`, the default.
+
+        `files` holds the identity key; `stores` bring their own.
+        """
         self._stores = stores or FileStores(directory, tombstones=tombstones, clock=clock)
         self.directory = directory
-        with closing(PrivateDirectory.open(directory)) as root:
+        with closing(PrivateDirectory.open(directory, files=files)) as root:
             self.identity_key = identity_key(root, ledger_is_empty=self._stores.are_empty())
         self.locks = self._stores.open_locks()
         self._opened = ExitStack()
