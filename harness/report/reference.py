@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from harness.profiles import PAIRS, Pair
@@ -9,7 +10,7 @@ from harness.report.catalogue import Language
 from harness.report.document import INDEX_KIND, SCHEMA, Document
 from kexpr.ledger.protocol import Head
 
-__all__ = ["Reference", "head_text", "parse_head", "reference_in", "reference_of"]
+__all__ = ["Reference", "head_text", "is_day", "parse_head", "reference_in", "reference_of"]
 
 _HEAD: Final = r"(?:0|[1-9][0-9]{0,11}):[0-9a-f]{64}"
 _LINE: Final = re.compile(
@@ -73,7 +74,8 @@ def reference_in(text: str) -> Reference | None:
     if found is None or found["subject"] not in {*_SUBJECTS, INDEX_KIND}:
         return None
     head = parse_head(found["head"])
-    assert head is not None
+    if head is None or not is_day(found["as_of"]):
+        return None
     return Reference(
         _SUBJECTS.get(found["subject"]),
         found["as_of"],
@@ -82,6 +84,14 @@ def reference_in(text: str) -> Reference | None:
         Language(found["language"]),
         found["digest"],
     )
+
+
+def is_day(text: str) -> bool:
+    """Whether a text is a day as `YYYY-MM-DD`."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
 
 
 def _head(value: Document) -> Head:
