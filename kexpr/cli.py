@@ -12,6 +12,7 @@ from kexpr import __version__
 from kexpr.codes import SlotKind, Surface
 from kexpr.exits import Exit
 from kexpr.guard import Decision, judge
+from kexpr.ledger_cli import add_ledger_commands
 from kexpr.manifest import Placeholder, PlaceholderKind, Slot
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--config", required=True, action="append", type=Path, metavar="PATH", help="may be repeated")
     audit.add_argument("--json", action="store_true", help="print one JSON object")
     audit.set_defaults(run=_audit_config)
+    add_ledger_commands(commands)
     return parser
 
 
