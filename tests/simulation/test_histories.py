@@ -1,0 +1,76 @@
+"""Seeded histories over the simulated world: at least 100,000 steps, each of them checked."""
+
+import pytest
+
+from kexpr.testing.simulation.invariants import Kind
+from kexpr.testing.simulation.world import World
+from tests.simulation.conftest import BLOCKS
+from tests.simulation.histories import Coverage, run_history
+from tests.simulation.scenery import SCENERY
+
+HISTORIES = 25
+"""A block."""
+
+LEAST_STEPS = 100_000
+
+
+@pytest.fixture(scope="module")
+def coverage() -> Coverage:
+    return Coverage()
+
+
+def test_any_history_keeps_the_promises(block: int, seed: int | None, coverage: Coverage) -> None:
+    seeds = [seed] if seed is not None else range(block * HISTORIES, (block + 1) * HISTORIES)
+    for number in seeds:
+        run_history(number, coverage)
+
+
+def test_the_histories_went_everywhere(seed: int | None, coverage: Coverage) -> None:
+    """What no history went through, none has tested."""
+    if seed is not None:
+        pytest.skip("one history goes where it goes")
+    assert coverage.steps >= LEAST_STEPS
+    assert coverage.checks >= BLOCKS * HISTORIES
+    expected = [f"{kind} {what}" for kind in Kind for what in _EXPECTED]
+    missing = [what for what in [*expected, *_STARTS, "lied to"] if not coverage.seen[what]]
+    assert missing == []
+
+
+_EXPECTED = (
+    "requests",
+    "selected",
+    "canonical",
+    "shadow_selected",
+    "canonical_provider_error",
+    "canonical_timeout",
+    "canonical_invalid",
+    "canonical_claim_expired",
+)
+_STARTS = ("start torn_tail", "start key_missing", "start input_output")
+
+
+@pytest.mark.parametrize("number", [3, 11, 28])
+def test_a_seed_is_a_history(number: int) -> None:
+    """The same choices, steps, rows and texts, or no failure could be replayed."""
+    first, second = (run_history(number) for _ in range(2))
+    assert first.trace == second.trace
+    assert first.steps == second.steps
+    assert _ends_of(first) == _ends_of(second)
+    assert first.machine == second.machine
+
+
+def test_another_seed_is_another_history() -> None:
+    assert run_history(1).trace != run_history(2).trace
+
+
+def _ends_of(world: World) -> list[object]:
+    return [
+        (world.invariants.visible(subject.message), [fact.record for fact in world.invariants.facts(subject.message)])
+        for subject in world.subjects
+    ]
+
+
+def test_a_history_has_every_kind_of_event() -> None:
+    world = World(5, SCENERY)
+    world.run(6_000)
+    assert {"cut_power", "kill", "put_back", "lose_key", "jump_clock"} <= world.happened
