@@ -80,6 +80,19 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--json", action="store_true", help="print one JSON object")
     audit.set_defaults(run=_audit_config)
     add_ledger_commands(commands)
+    rollback = commands.add_parser(
+        "rollback",
+        help="end what a stopped gateway left open",
+        description="End every claim that a stopped gateway left in its state directory, in its own store, as expired; "
+        "at most five seconds. Publishes nothing. Then set the feature to disabled, audit the configuration and "
+        "restart. Exit 0: nothing is open any more, 1: a store still holds a claim or a stop, 3: the state is invalid.",
+    )
+    rollback.add_argument("--state", required=True, type=Path, metavar="DIR", help="the gateway's state directory")
+    rollback.add_argument(
+        "--tombstones", type=Path, metavar="DIR", help="its tombstones (default: the state directory's name-tombstones)"
+    )
+    rollback.add_argument("--json", action="store_true", help="print one JSON object")
+    rollback.set_defaults(run=_rollback)
     return parser
 
 
@@ -106,6 +119,24 @@ def _audit_config(arguments: argparse.Namespace) -> Exit:
             print(f"kexpr: {path}: not a strict YAML document: {result}", file=sys.stderr)
     codes = [Exit.INVALID if isinstance(r, YamlFault) else Exit.GOOD if r.ready else Exit.NOT_GOOD for r in results]
     return max(codes)
+
+
+def _rollback(arguments: argparse.Namespace) -> Exit:
+    from kexpr.errors import AuthorityFailed
+    from kexpr.rollback import rollback_state
+
+    try:
+        done = rollback_state(arguments.state, tombstones=arguments.tombstones)
+    except AuthorityFailed as failed:
+        print(f"kexpr: {arguments.state}: {failed.code}", file=sys.stderr)
+        return Exit.INVALID
+    if arguments.json:
+        print(json.dumps({"schema_version": 1, **done.to_json()}, separators=(",", ":")))
+    else:
+        ended = ", ".join(f"{outcome} {count}" for outcome, count in sorted(done.outcomes.items())) or "nothing to end"
+        left = "a store cannot be asked" if done.outstanding is None else f"{done.outstanding} outstanding"
+        print(f"{ended} · {left} · {done.duration_ms} ms")
+    return Exit.GOOD if done.clean else Exit.NOT_GOOD
 
 
 def _audited(result: "CutoverAudit | YamlFault") -> str:

@@ -12,7 +12,7 @@ from kexpr.ledger.jsonl import JsonlLedger
 from kexpr.ledger.tombstones import Tombstones
 from kexpr.paths.locks import FilePublicationLocks, PublicationLocks
 
-__all__ = ["LEDGERS", "FileStores", "OpenedMarks", "Stores"]
+__all__ = ["LEDGERS", "FileStores", "OpenedMarks", "Stores", "tombstones_of"]
 
 LEDGERS: Final = ("daily", "weekly", "adaptive")
 
@@ -37,12 +37,17 @@ class Stores(Protocol):
     def open_locks(self) -> PublicationLocks: ...
 
 
+def tombstones_of(directory: Path, chosen: Path | None = None) -> Path:
+    """The directory of the marks beside a state directory, unless one was chosen."""
+    return chosen or directory.with_name(directory.name + "-tombstones")
+
+
 class FileStores:
     """One host, one directory; the tombstones have one of their own (`<directory>-tombstones`)."""
 
     def __init__(self, directory: Path, *, tombstones: Path | None = None, clock: Clock | None = None) -> None:
         self._directory = directory
-        self._tombstones = tombstones or directory.with_name(directory.name + "-tombstones")
+        self._tombstones = tombstones_of(directory, tombstones)
         self._clock = clock or SystemClock()
 
     def are_empty(self) -> bool:

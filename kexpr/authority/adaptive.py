@@ -6,6 +6,7 @@ what its rows add up to. The pins (just consumed, binding) are the host's, asked
 again at the end.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -190,6 +191,11 @@ class AdaptiveAuthority:
         """Opaque claim ids without an outcome."""
         with self.locks.both():
             return tuple(claim.attempt_id for claim in self._claims().values())
+
+    def outcomes(self) -> Counter[Outcome]:
+        """How many presentations ended with each outcome, ever."""
+        with self.locks.both():
+            return Counter(held.outcome for held in self._cards.values() if held.outcome)
 
     def expire_outstanding(self) -> int:
         """End every expired claim; how many were ended."""

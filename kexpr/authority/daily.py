@@ -4,6 +4,7 @@ Rows hold no text at all: a selected body lives in memory only, in the answer to
 durable. After that, and after every crash, the canonical text stands.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -123,6 +124,11 @@ class DailyAuthority:
         """Opaque attempt ids of claims without an outcome."""
         with self._ledger.transaction():
             return tuple(held.claim.attempt_id for held in self._claimed().values())
+
+    def outcomes(self) -> Counter[Outcome]:
+        """How many presentations ended with each outcome, ever."""
+        with self._ledger.transaction():
+            return Counter(held.outcome for held in self._held.values() if held.outcome)
 
     def expire_outstanding(self) -> int:
         """End every expired claim; how many were ended."""

@@ -12,6 +12,7 @@ A stop stays for the life of this object: of the task when it is about the task,
 tombstones failed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -261,6 +262,11 @@ class WeeklyAuthority:
         """Opaque attempt ids of claims without an outcome."""
         with self._exclusive(None):
             return tuple(held.claim.attempt_id for held in self._claimed().values() if held.claim)
+
+    def outcomes(self) -> Counter[Outcome]:
+        """How many presentations ended with each outcome, ever."""
+        with self._exclusive(None):
+            return Counter(held.outcome for held in self._tasks.values() if held.outcome)
 
     def expire_outstanding(self) -> int:
         """Prepare canonical for every expired claim; how many. Tasks that are stopped stay as they are."""
