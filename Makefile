@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: setup dashboards proof test test-openai-floor check clean
+.PHONY: setup dashboards proof test test-openai-floor soak check clean
 
 setup: $(STAMP)
 
@@ -30,6 +30,11 @@ dashboards: setup
 	$(BIN)/python -m dashboards.build
 	git diff --exit-code -- dashboards
 	REQUIRE_INTEGRATION=1 $(BIN)/python -m pytest -q tests/integration/dashboards
+
+# Simulated histories with seeds of their own, for MINUTES; the seed of a failure is printed with its replay.
+MINUTES ?= 10
+soak: setup
+	$(BIN)/python -m tests.simulation.soak --minutes $(MINUTES)
 
 check: setup
 	$(BIN)/ruff check .

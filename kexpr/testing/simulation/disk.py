@@ -335,8 +335,10 @@ class ProcessFiles:
 
     def ftruncate(self, fd: int, length: int, /) -> None:
         self._step("ftruncate")
-        self._of(fd).node.change(_Change(length, None))
-        self._disk.version += 1
+        node = self._of(fd).node
+        if length < len(node.content):
+            node.change(_Change(length, None))
+            self._disk.version += 1
 
     def flock(self, fd: int, operation: int, /) -> None:
         """With `LOCK_NB` a wait all the same, as long as the library itself would poll, unless `flock` is to fail."""
