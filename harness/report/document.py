@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from harness.candidate import Pin
 from harness.evidence.state_views import CandidateView
 from harness.evidence.summary import Calls, Cell, EvidenceSummary, PairEvidence
 from harness.policy import GatePolicy
@@ -107,7 +108,7 @@ def pair_document(readiness: Readiness, pair: PairReadiness, policy: GatePolicy,
         "checks": {check.value: passed for check, passed in summary.checks.items()},
         "approvals": _approvals(summary, (pair.pair,)),
         "config": _config(summary, pair),
-        "policy": {**asdict(policy), "digest": policy.digest},
+        "policy": {**asdict(policy), "proof_calls": list(policy.proof_calls), "digest": policy.digest},
     }
 
 
@@ -231,9 +232,13 @@ def _latency(evidence: PairEvidence) -> list[Document]:
 def _candidates(summary: EvidenceSummary) -> Document:
     newest = summary.candidate
     return {
-        "candidate": None if newest is None else {**_candidate(newest), "pin": asdict(newest.pin)},
+        "candidate": None if newest is None else {**_candidate(newest), "pin": _pin(newest.pin)},
         "candidates": [_candidate(view) for view in summary.candidates],
     }
+
+
+def _pin(pin: Pin) -> Document:
+    return {**asdict(pin), "wire_version": pin.wire_version.value}
 
 
 def _candidate(view: CandidateView) -> Document:

@@ -117,9 +117,13 @@ class Words:
         key = "why.READY_plain" if document["phase"] in _UNAPPROVED else "why.READY"
         return self.t(key, phase=document["phase"], next=following)
 
-    def cause(self, cause: Document) -> str:
-        reason = self.t(f"reason.{cause['reason']}")
-        return self.t("why.cause", phase=cause["phase"], gate=self.t(f"gate.{cause['gate']}"), reason=reason)
+    def causes(self, document: Document) -> list[tuple[str, str, str]]:
+        """Reason code, its sentence, and the gates that have it, worst first."""
+        gates: dict[str, list[str]] = {}
+        for cause in document["causes"]:
+            where = self.t("why.cause", phase=cause["phase"], gate=self.t(f"gate.{cause['gate']}"))
+            gates.setdefault(cause["reason"], []).append(where)
+        return [(reason, self.t(f"reason.{reason}"), "; ".join(names)) for reason, names in gates.items()]
 
     def amount(self, gate: Document, name: str) -> str:
         """`required` or `observed` of a gate, in the gate's unit."""
