@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: setup dashboards proof test test-openai-floor soak check clean
+.PHONY: setup dashboards proof sample test test-openai-floor soak check clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,13 @@ dashboards: setup
 MINUTES ?= 10
 soak: setup
 	$(BIN)/python -m tests.simulation.soak --minutes $(MINUTES)
+
+# The committed sample: a rehearsal of proof and fourteen days, which can never be approved (exit 6).
+sample: setup
+	rm -rf build/sample reports/sample
+	$(BIN)/kexpr-harness observe simulate --days 14 --out build/sample
+	$(BIN)/kexpr-harness report --state build/sample --out reports/sample/en --lang en || test $$? -eq 6
+	$(BIN)/kexpr-harness report --state build/sample --out reports/sample/ko --lang ko || test $$? -eq 6
 
 check: setup
 	$(BIN)/ruff check .
