@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from kexpr.authority.adaptive import CardPresentationOrigin
+from kexpr.authority.ports import Store
 from kexpr.clock import CLAIM_LEASE_MS
 from kexpr.codes import Outcome
 from kexpr.coordinator import Coordinator
@@ -24,22 +25,12 @@ from kexpr.private_files import KEY_NAME
 from kexpr.state import State
 from kexpr.stores import LEDGERS, tombstones_of
 
-__all__ = ["Drainable", "Drained", "drain", "end_outstanding", "rollback_state"]
+__all__ = ["Drained", "drain", "end_outstanding", "rollback_state"]
 
 _LEASE_S: Final = CLAIM_LEASE_MS / 1000
 _PATIENCE_S: Final = _LEASE_S + 0.5
 """A claim of an attempt that the gate had just let through began a moment after it closed."""
 _POLL_S: Final = 0.02
-
-
-class Drainable(Protocol):
-    """What an authority, ours or a host's own, is asked for. All raise `AuthorityFailed`."""
-
-    def outstanding(self) -> tuple[str, ...]: ...
-
-    def expire_outstanding(self) -> int: ...
-
-    def outcomes(self) -> Counter[Outcome]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +60,7 @@ class Drained:
 
 
 def drain(
-    coordinator: Coordinator, authorities: Iterable[Drainable], *, stop_intake: Callable[[], None] = lambda: None
+    coordinator: Coordinator, authorities: Iterable[Store], *, stop_intake: Callable[[], None] = lambda: None
 ) -> Drained:
     """Drain a running gateway, within five seconds. Blocking: an asyncio host calls it in a thread.
 
@@ -92,7 +83,7 @@ def drain(
     )
 
 
-def end_outstanding(authorities: Iterable[Drainable], until: float) -> int | None:
+def end_outstanding(authorities: Iterable[Store], until: float) -> int | None:
     """End every claim as it expires, until the monotonic second `until`; how many are left.
 
     None when a store cannot be used: what it holds is not known.
@@ -118,7 +109,7 @@ def rollback_state(directory: Path, *, tombstones: Path | None = None) -> Draine
     if "weekly" in ledgers and not tombstones_of(directory, tombstones).is_dir():
         raise AuthorityFailed(StoreFault.TOMBSTONE_MISSING)
     with closing(State(directory, tombstones=tombstones)) as state:
-        openers: dict[str, Callable[[], Drainable]] = {
+        openers: dict[str, Callable[[], Store]] = {
             "daily": lambda: state.daily(lambda _: True),
             "weekly": lambda: state.weekly(lambda _: True),
             "adaptive": lambda: state.adaptive(_no_session_lock, _NoSession()),
@@ -145,7 +136,7 @@ def _no_session_lock() -> AbstractContextManager[object]:
     return threading.Lock()
 
 
-def _left(store: Drainable) -> int | None:
+def _left(store: Store) -> int | None:
     try:
         store.expire_outstanding()
         return len(store.outstanding())
@@ -153,7 +144,7 @@ def _left(store: Drainable) -> int | None:
         return None
 
 
-def _outcomes(stores: Iterable[Drainable]) -> Counter[Outcome] | None:
+def _outcomes(stores: Iterable[Store]) -> Counter[Outcome] | None:
     try:
         return sum((store.outcomes() for store in stores), Counter[Outcome]())
     except AuthorityFailed:

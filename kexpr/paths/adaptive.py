@@ -8,7 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 
 from kexpr.attempt import Cancellation
-from kexpr.authority.adaptive import AdaptiveAuthority, CardPresentationOrigin
+from kexpr.authority.adaptive import CardPresentationOrigin
+from kexpr.authority.ports import AdaptiveStore
 from kexpr.authority.recovery import Absent, Durable, InFlight
 from kexpr.authority.transitions import AdaptiveState
 from kexpr.codes import Surface
@@ -48,7 +49,7 @@ class AdaptivePath(Path):
     def __init__(
         self,
         coordinator: Coordinator,
-        authority: AdaptiveAuthority,
+        authority: AdaptiveStore,
         locks: PublicationLocks,
         timers: Timers | None = None,
     ) -> None:

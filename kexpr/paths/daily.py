@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from kexpr.attempt import Cancellation
-from kexpr.authority.daily import DailyAuthority
+from kexpr.authority.ports import DailyStore
 from kexpr.authority.recovery import Absent, InFlight
 from kexpr.coordinator import Coordinator, Job
 from kexpr.errors import AuthorityFailed
@@ -47,7 +47,7 @@ class DailyPath(Path):
     def __init__(
         self,
         coordinator: Coordinator,
-        authority: DailyAuthority,
+        authority: DailyStore,
         locks: PublicationLocks,
         timers: Timers | None = None,
     ) -> None:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kexpr.attempt import Cancellation
+from kexpr.authority.ports import WeeklyStore
 from kexpr.authority.recovery import Absent, InFlight
 from kexpr.authority.transitions import WeeklyState
-from kexpr.authority.weekly import Pins, ScheduledDeliveryReceipt, WeeklyAuthority, WeeklyTask
+from kexpr.authority.weekly import Pins, ScheduledDeliveryReceipt, WeeklyTask
 from kexpr.coordinator import Coordinator, Job
 from kexpr.paths.base import Path, stopping
 from kexpr.paths.locks import PublicationLocks
@@ -58,7 +59,7 @@ class WeeklyPath(Path):
     def __init__(
         self,
         coordinator: Coordinator,
-        authority: WeeklyAuthority,
+        authority: WeeklyStore,
         locks: PublicationLocks,
         timers: Timers | None = None,
     ) -> None:
