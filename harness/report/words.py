@@ -56,6 +56,8 @@ _STEPS: Final = {
     "INVALID": 3,
     "REHEARSAL": 2,
 }
+_UNIT: Final = "\N{NO-BREAK SPACE}%"
+
 _UNAPPROVED: Final = ("P0", "P1")
 """Phases after which no person's approval is asked."""
 
@@ -80,13 +82,17 @@ class Words:
     @staticmethod
     def percent(rate: str) -> str:
         """A rate in text as a percentage of one decimal. It is rounded up: a bound must not read lower than it is."""
-        return f"{(Decimal(rate) * 100).quantize(Decimal('0.1'), ROUND_CEILING)} %"
+        return f"{(Decimal(rate) * 100).quantize(Decimal('0.1'), ROUND_CEILING)}{_UNIT}"
 
     @staticmethod
     def chance(rate: str) -> str:
         """A probability in text as a whole percentage, or with a decimal below one."""
         value = Decimal(rate) * 100
-        return f"{value.quantize(Decimal('0.1') if value < 1 else Decimal(1))} %"
+        return f"{value.quantize(Decimal('0.1') if value < 1 else Decimal(1))}{_UNIT}"
+
+    @staticmethod
+    def confidence(permille: int) -> str:
+        return f"{permille / 10:g}{_UNIT}"
 
     @staticmethod
     def number(count: int) -> str:

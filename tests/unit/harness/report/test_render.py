@@ -203,7 +203,7 @@ def test_every_rendering_names_the_document_it_is_of():
 
 
 def test_a_bound_is_rounded_up_and_a_chance_to_the_nearest():
-    assert Words.percent("0.108801") == "10.9 %"
-    assert Words.percent("0.100000") == "10.0 %"
-    assert Words.chance("0.348678") == "35 %"
-    assert Words.chance("0.006362") == "0.6 %"
+    assert Words.percent("0.108801") == "10.9\N{NO-BREAK SPACE}%"
+    assert Words.percent("0.100000") == "10.0\N{NO-BREAK SPACE}%"
+    assert Words.chance("0.348678") == "35\N{NO-BREAK SPACE}%"
+    assert Words.chance("0.006362") == "0.6\N{NO-BREAK SPACE}%"
