@@ -49,11 +49,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What the worker asks for. `candidate` is present exactly with `SELECTED` and `SHADOW_SELECTED`."""
+    """What the worker asks for. `candidate` is present exactly with `SELECTED` and `SHADOW_SELECTED`; `requests` (0 or
+    1) were sent for it, which authorities ignore and evidence counts."""
 
     outcome: Outcome
     reason: Reason | None = None
     candidate: Candidate | None = None
+    requests: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -345,8 +345,8 @@ class _Exchange:
             reason = Reason.INTERNAL
         else:
             won = Outcome.SELECTED if mode is Mode.ENABLED else Outcome.SHADOW_SELECTED
-            return Ruling(won, candidate=candidate)
-        return Ruling(outcome_of(reason), reason)
+            return Ruling(won, candidate=candidate, requests=self.requests)
+        return Ruling(outcome_of(reason), reason, requests=self.requests)
 
     def _ask(self, job: Job, manifest: Manifest, identity_key: bytes, started: float) -> Candidate:
         issued = self._contract.issue(manifest, identity_key, job.identity)

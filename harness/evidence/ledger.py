@@ -33,11 +33,12 @@ from harness.evidence.rows import (
 )
 from harness.evidence.state import EvidenceState, EvidenceView, Refusal
 from harness.evidence.summary import EvidenceSummary
-from harness.profiles import Pair, Profile
+from harness.profiles import Pair, PathKind, Profile
 from kexpr.clock import Clock, SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason
 from kexpr.errors import KexprError, LedgerFailed, StoreFault
 from kexpr.ledger.jsonl import JsonlLedger
+from kexpr.ledger.locking import WAIT_SECONDS
 from kexpr.ledger.protocol import Head, Ledger, Row, Transaction
 from kexpr.private_files import PrivateDirectory, coded
 
@@ -92,16 +93,27 @@ class EvidenceLedger:
         self._closed = False
 
     @classmethod
-    def open(cls, directory: Path, clock: Clock | None = None, *, expected: Head | None = None) -> Self:
+    def open(
+        cls,
+        directory: Path,
+        clock: Clock | None = None,
+        *,
+        expected: Head | None = None,
+        wait_seconds: float = WAIT_SECONDS,
+    ) -> Self:
         """Open or create the evidence in `directory` (0700), and verify and fold all of it.
 
-        `expected` is a head kept elsewhere: the chain must contain it.
+        `expected` is a head kept elsewhere: the chain must contain it. `wait_seconds` bounds a wait for other writers.
         """
         private = PrivateDirectory.open(directory)
         state = EvidenceState()
         try:
             ledger = JsonlLedger.open(
-                directory, projection=state.apply, clock=clock or SystemClock(), expected=expected
+                directory,
+                projection=state.apply,
+                clock=clock or SystemClock(),
+                expected=expected,
+                wait_seconds=wait_seconds,
             )
         except BaseException:
             private.close()
@@ -128,13 +140,13 @@ class EvidenceLedger:
             self._write(transaction, PinRow.of(candidate, pin))
             return candidate
 
-    def begin_run(self, spec: RunSpec) -> int:
-        """Take the run lock and write the run; returns its number.
+    def begin_run(self, spec: RunSpec, pin_digest: str | None = None) -> int:
+        """Take the run lock and write the run; returns its number. With `pin_digest` the open candidate must be of it.
 
         Refused: `run_locked`, `no_candidate`, `candidate_ended`, `dirty_checkout` (live), `orphaned` (a proof after a
         call that nobody saw end).
         """
-        return self._start(spec, resumed=False)
+        return self._start(spec, resumed=False, pin_digest=pin_digest)
 
     def resume_run(self, spec: RunSpec) -> int:
         """Go on with the newest run, which must be the same in everything; returns its number. Refused as above."""
@@ -152,9 +164,14 @@ class EvidenceLedger:
         Refused: `duplicate_slot`, `not_in_run`, `no_run`, `candidate_ended`.
         """
         with self._ledger.transaction() as transaction:
-            row = IntentRow.of(self._running(), slot)
-            self._write(transaction, row)
-            self._under_way.add(row.slot)
+            self._intend(transaction, slot)
+
+    def intent_organic(self, pair: Pair, path: PathKind, date: str) -> Slot:
+        """Make the next organic slot of a UTC day durable before its call. Refused as `intent` is."""
+        with self._ledger.transaction() as transaction:
+            slot = Slot(RunKind.OBSERVATION, pair, path, self._state.next_organic(pair, date), date)
+            self._intend(transaction, slot)
+            return slot
 
     def outcome(self, slot: Slot, outcome: Outcome, reason: Reason | None, *, duration_ms: int, requests: int) -> None:
         """Record how the call of a slot ended. Refused with `unknown_slot` unless this object made the intent."""
@@ -236,14 +253,22 @@ class EvidenceLedger:
             self._run_lock.close()
             self._ledger.close()
 
-    def _start(self, spec: RunSpec, *, resumed: bool) -> int:
+    def _intend(self, transaction: Transaction, slot: Slot) -> None:
+        row = IntentRow.of(self._running(), slot)
+        self._write(transaction, row)
+        self._under_way.add(row.slot)
+
+    def _start(self, spec: RunSpec, *, resumed: bool, pin_digest: str | None = None) -> int:
         with self._ledger.transaction() as transaction:
             if self._run_lock.is_held or not self._run_lock.acquire():
                 raise EvidenceRefused(Refusal.RUN_LOCKED)
             try:
+                candidate = self._candidate()
+                if pin_digest not in (None, candidate.pin_digest):
+                    raise EvidenceRefused(Refusal.NO_CANDIDATE)
                 last = self._state.run
                 run = last.run if resumed and last else self._state.next_run
-                self._write(transaction, spec.row(self._candidate(), run, resumed=resumed))
+                self._write(transaction, spec.row(candidate, run, resumed=resumed))
             except BaseException:
                 self._run_lock.release()
                 raise

@@ -21,6 +21,7 @@ from kexpr.ledger.protocol import Record
 __all__ = [
     "APPROVER_PATTERN",
     "EVIDENCE_SCHEMA_VERSION",
+    "ORGANIC_ORDINALS",
     "ApprovalRow",
     "AuditRow",
     "Check",
@@ -44,6 +45,9 @@ __all__ = [
 EVIDENCE_SCHEMA_VERSION: Final = 1
 APPROVER_PATTERN: Final = "[a-z0-9][a-z0-9_-]{2,31}"
 """An opaque name of a person, never the person's own."""
+
+ORGANIC_ORDINALS: Final = 500_000_000
+"""No synthetic manifest has so high an ordinal."""
 
 _NO_DATE: Final = "-"
 
@@ -83,7 +87,8 @@ class EndReason(StrEnum):
 class Slot:
     """One call that may be made once: its key is unique in the evidence and durable before any request.
 
-    `date` is the UTC day (`YYYY-MM-DD`) of an observation and `-` in a proof; `ordinal` names the synthetic manifest.
+    `date` is the UTC day (`YYYY-MM-DD`) of an observation and `-` in a proof; `ordinal` names the synthetic manifest,
+    and from `ORGANIC_ORDINALS` on it counts the organic calls of a day.
     """
 
     kind: RunKind

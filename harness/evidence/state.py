@@ -19,6 +19,7 @@ from typing import Any, Final
 from harness.candidate import Candidate
 from harness.evidence.counts import Counts, OpenCall
 from harness.evidence.rows import (
+    ORGANIC_ORDINALS,
     ApprovalRow,
     AuditRow,
     CheckRow,
@@ -120,6 +121,11 @@ class EvidenceState:
     def orphans(self) -> tuple[str, ...]:
         """Orphans for good, in order."""
         return tuple(self._orphans)
+
+    def next_organic(self, pair: Pair, date: str) -> int:
+        """The ordinal of the next organic call of a day."""
+        taken = self._taken.get((RunKind.OBSERVATION, pair, date), set())
+        return max(ORGANIC_ORDINALS, max(taken, default=0) + 1)
 
     def is_taken(self, slot: Slot) -> bool:
         """Whether the newest candidate has intended the slot."""

@@ -12,7 +12,7 @@ from enum import StrEnum
 from harness.calls import Intents, World, make_call
 from harness.candidate import Pin
 from harness.evidence.ledger import EvidenceLedger, EvidenceRefused, RunSpec
-from harness.evidence.rows import Check, RunKind, Slot
+from harness.evidence.rows import Check, RunKind, Slot, Traffic
 from harness.evidence.state import Refusal
 from harness.evidence.summary import EvidenceSummary
 from harness.observation.plan import days_between, due_slots
@@ -53,7 +53,7 @@ def missed_days(summary: EvidenceSummary, today: date) -> tuple[str, ...]:
         cell.date
         for evidence in summary.pairs.values()
         for cell in evidence.cells
-        if cell.run_kind is RunKind.OBSERVATION
+        if cell.run_kind is RunKind.OBSERVATION and cell.traffic is Traffic.SYNTHETIC
     ]
     if not observed:
         return ()

@@ -35,11 +35,12 @@ def run_proof(
 ) -> None:
     """Bring the candidate of `pin` to its end or to 48 outcomes. Raises `CallNotMade`, and what the evidence raises."""
     candidate = _adopt(evidence, pin, clock)
-    remaining = _remaining(evidence.view())
+    view = evidence.view()
+    remaining = _remaining(view)
     if not remaining:
         return
     spec = RunSpec(RunKind.PROOF, provider, Mode.SHADOW, PAIRS)
-    resumes = len(remaining) < POLICY.proof_total
+    resumes = view.run is not None and view.run.row.run_kind is RunKind.PROOF
     run = evidence.resume_run(spec) if resumes else evidence.begin_run(spec)
     try:
         evidence.record_checks(checks)
