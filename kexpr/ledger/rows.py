@@ -19,7 +19,17 @@ from kexpr.codes import Mode
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head, Record, Row
 
-__all__ = ["KIND_ROW", "KIND_SEGMENT", "MAX_LINE_BYTES", "Chain", "Envelope", "Malformed", "encode", "row_of"]
+__all__ = [
+    "KIND_ROW",
+    "KIND_SEGMENT",
+    "MAX_LINE_BYTES",
+    "Chain",
+    "Envelope",
+    "Malformed",
+    "encode",
+    "is_row_after_hole",
+    "row_of",
+]
 
 KIND_ROW: Final = "row"
 KIND_SEGMENT: Final = "segment"
@@ -96,6 +106,21 @@ def _is_lease(value: object) -> bool:
         return False
     boot_id, boottime_ms, utc_ms = value.values()
     return type(boottime_ms) is int and type(utc_ms) is int and (boot_id is None or type(boot_id) is str)
+
+
+def is_row_after_hole(line: bytes) -> bool:
+    """Whether `line` is a whole row behind zeros: the disk lost the row before it, which was written and built upon.
+
+    A torn row has lost its own beginning; behind zeros it is no envelope.
+    """
+    row = line.lstrip(b"\0")
+    if row == line:
+        return False
+    try:
+        decode(row)
+    except Malformed:
+        return False
+    return True
 
 
 def row_of(envelope: Envelope) -> Row:

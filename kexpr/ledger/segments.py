@@ -11,7 +11,7 @@ from typing import Final
 
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import Row
-from kexpr.ledger.rows import KIND_ROW, MAX_LINE_BYTES, Chain, Malformed, row_of
+from kexpr.ledger.rows import KIND_ROW, MAX_LINE_BYTES, Chain, Malformed, is_row_after_hole, row_of
 from kexpr.private_files import PrivateDirectory
 
 __all__ = ["Segments", "Snapshot", "TornTail", "month_of", "segment_name", "segment_names"]
@@ -110,7 +110,7 @@ class Segments:
             except Malformed:
                 envelope = None
             if envelope is None:
-                if is_last and self.size + len(line) + terminated == end:
+                if is_last and self.size + len(line) + terminated == end and not is_row_after_hole(line):
                     raise TornTail(self.names[-1], self.size)
                 raise LedgerFailed(StoreFault.CHAIN_BROKEN)
             self.size += len(line) + 1

@@ -10,7 +10,7 @@ from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.file_system import RealFileSystem
 from kexpr.ledger.maintenance import Repair, Report, head, is_empty, repair, verify
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head
-from kexpr.ledger.rows import MAX_LINE_BYTES
+from kexpr.ledger.rows import KIND_ROW, MAX_LINE_BYTES, encode
 from tests.unit.ledger.support import MONTH_MS, Opened, RecordingFileSystem, SetClock, build, raw_lines, segment_files
 
 ROWS = [{"n": n} for n in range(1, 4)]
@@ -307,3 +307,13 @@ def test_fifty_thousand_rows_open_and_append(tmp_path: Path) -> None:
     with Opened(tmp_path / "ledger", expected=built) as opened:
         assert len(opened.rows) == 50_000
         assert opened.append({"n": 1}).sequence == built.sequence + 2
+
+
+def test_a_whole_row_behind_zeros_is_corruption(place: Path) -> None:
+    """The disk lost a row that others had read from the cache and built upon: theirs was acknowledged."""
+    row = encode(KIND_ROW, {"n": 5}, sequence=7, previous="0" * 64, utc="2026-02-09", lease=None, mode=None)
+    write_tail(place, b"\0" * 100 + row + b"\n")
+    assert codes_of(place) == {StoreFault.CHAIN_BROKEN}
+    with pytest.raises(LedgerFailed) as caught:
+        repair(place)
+    assert caught.value.code is StoreFault.CHAIN_BROKEN
