@@ -153,9 +153,6 @@ class Invariants:
     def restored(self, ledger: str) -> None:
         """An old copy of the ledger was put back: the next `durable` begins anew."""
         self._forget(ledger)
-        for (name, _), message in self._messages.items():
-            if name == ledger and not RULES[message.kind].survives_old_copies:
-                self._seen[message].is_order_promised = False
 
     def lied_to(self, ledger: str) -> None:
         """The power went after a failed fsync: what was read from the cache meanwhile may be gone."""
@@ -211,6 +208,9 @@ class Invariants:
 
     def _forget(self, ledger: str) -> None:
         self._ledgers[ledger] = _Ledger()
+        for (name, _), message in self._messages.items():
+            if name == ledger and not RULES[message.kind].survives_old_copies:
+                self._seen[message].is_order_promised = False
 
     def _take(self, ledger: str, held: _Ledger, line: Line, actor: Actor | None) -> None:
         self.checks += 1

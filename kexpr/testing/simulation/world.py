@@ -108,7 +108,8 @@ class World:
                 yield
         finally:
             failpoints.install(None)
-            self.stop_all()
+            for task in list(self.scheduler.tasks):
+                self.scheduler.kill(task.process)
 
     def run(self, steps: int) -> None:
         """A history of about `steps` steps, and its end. Raises `InvariantBroken`."""
@@ -233,6 +234,7 @@ class World:
             self.was_lied_to = True
             for ledger in LEDGERS:
                 self.invariants.lied_to(ledger)
+            self._use_sessions()
         cut()
         self.machine.reboot()
         self.check()
@@ -288,9 +290,7 @@ class World:
         self._lost_key = None
         for ledger in LEDGERS:
             self.invariants.restored(ledger)
-        for subject in self.subjects:
-            if self.invariants.visible(subject.message) or self.invariants.requests(subject.message):
-                self.host.consumed[subject.identity] = False
+        self._use_sessions()
         self.check()
 
     def lose_key(self) -> None:
@@ -374,6 +374,12 @@ class World:
         self._seen_version = self.disk.version
         for ledger in LEDGERS:
             self.invariants.durable(ledger, self._lines(ledger), actor)
+
+    def _use_sessions(self) -> None:
+        """The host has not forgotten what it did: a session that a card came of is not just consumed any more."""
+        for subject in self.subjects:
+            if self.invariants.visible(subject.message) or self.invariants.requests(subject.message):
+                self.host.consumed[subject.identity] = False
 
     def _is_being_saved_elsewhere(self, slot: _Slot, subject: Subject) -> bool:
         """A daily event's first save runs in one process, and what that edits without a row only that process knows.
@@ -506,26 +512,26 @@ _DISK_FAULTS: Final = (
 )
 
 _EVENT_WEIGHTS: Final = {
-    World.start: 20,
+    World.start: 24,
     World.tap: 60,
     World.cancel: 4,
     World.sweep: 3,
     World.close_admission: 1,
     World.pass_time: 20,
     World.jump_clock: 5,
-    World.kill: 5,
-    World.cut_power: 3,
-    World.repair: 6,
-    World.break_disk: 4,
-    World.fail_host: 5,
+    World.kill: 8,
+    World.cut_power: 5,
+    World.repair: 10,
+    World.break_disk: 8,
+    World.fail_host: 6,
     World.change_provider: 6,
-    World.change_pins: 2,
-    World.use_session: 1,
+    World.change_pins: 8,
+    World.use_session: 2,
     World.fence: 2,
-    World.back_up: 3,
-    World.put_back: 1,
+    World.back_up: 4,
+    World.put_back: 2,
     World.lose_key: 1,
-    World.find_key: 3,
+    World.find_key: 6,
 }
 _EVENTS: Final = list(_EVENT_WEIGHTS)
 _WEIGHTS: Final = list(_EVENT_WEIGHTS.values())
