@@ -8,10 +8,13 @@ from enum import StrEnum
 from typing import Final
 
 __all__ = [
+    "ANCHOR_SURFACE_OF",
     "FINAL_OUTCOMES",
     "NOT_ATTEMPTED",
     "OUTCOME_OF_FAMILY",
+    "AnchorSurface",
     "Invalid",
+    "JournalOutcome",
     "Mode",
     "Outcome",
     "ProviderKind",
@@ -49,6 +52,22 @@ _WIRE_NAME: Final = {
     Surface.WEEKLY: "weekly.v1",
     Surface.ADAPTIVE_DUALCOACHTEST: "adaptive.dualcoachtest.card.v1",
     Surface.ADAPTIVE_PHYSIQUE: "adaptive.physique.card.v1",
+}
+
+
+class AnchorSurface(StrEnum):
+    """The three surfaces of the anchor-grammar contract, in its configuration, on its wire and in its journal."""
+
+    DAILY = "daily"
+    WEEKLY = "weekly"
+    ADAPTIVE_OPERATOR = "adaptive_operator"
+
+
+ANCHOR_SURFACE_OF: Final = {
+    Surface.DAILY: AnchorSurface.DAILY,
+    Surface.WEEKLY: AnchorSurface.WEEKLY,
+    Surface.ADAPTIVE_DUALCOACHTEST: AnchorSurface.ADAPTIVE_OPERATOR,
+    Surface.ADAPTIVE_PHYSIQUE: AnchorSurface.ADAPTIVE_OPERATOR,
 }
 
 
@@ -122,6 +141,22 @@ NOT_ATTEMPTED: Final = frozenset(
     }
 )
 FINAL_OUTCOMES: Final = frozenset(Outcome) - NOT_ATTEMPTED
+
+
+class JournalOutcome(StrEnum):
+    """The outcomes of the anchor-grammar contract (contract, section 8); all but the first are final."""
+
+    ATTEMPT_STARTED = "attempt_started"
+    SELECTED = "selected"
+    SHADOW_SELECTED = "shadow_selected"
+    CREDENTIAL_UNAVAILABLE = "credential_unavailable"
+    PROVIDER_ERROR = "provider_error"
+    TIMEOUT = "timeout"
+    INVALID_RESPONSE = "invalid_response"
+    VALIDATION_REJECTED = "validation_rejected"
+    COMMIT_FAILED = "commit_failed"
+    PUBLICATION_FAILED = "publication_failed"
+    CLAIM_EXPIRED_CANONICAL = "claim_expired_canonical"
 
 
 class Reason(StrEnum):
@@ -231,6 +266,8 @@ class Reason(StrEnum):
     COMMIT_CANDIDATE_INVALID = "commit.candidate_invalid"
     COMMIT_LEDGER = "commit.ledger"
     COMMIT_BYTES_CHANGED = "commit.bytes_changed"
+    COMMIT_WRITER = "commit.writer"  # the host's durable writer (anchor grammar)
+    COMMIT_PUBLICATION = "commit.publication"  # the edit that its outcome waits for (anchor grammar, daily)
 
     # One funnel for a fault of our own: never content, never a traceback.
     INTERNAL = "internal"

@@ -28,6 +28,7 @@ class Claim:
     """A durable claim, as its row and the ledger's envelope say.
 
     A missing lease means expired, a missing mode means shadow. `canonical_body` is None where the row stores none.
+    `finals` are the outcomes that the contract of the claim ends with.
     """
 
     attempt_id: str = field(repr=False)
@@ -35,6 +36,7 @@ class Claim:
     lease: Lease | None
     surface: Surface
     canonical_body: str | None = field(default=None, repr=False)
+    finals: frozenset[Outcome] = FINAL_OUTCOMES
 
     def remaining_ms(self, now: Instant) -> int:
         return self.lease.remaining_ms(now) if self.lease else 0
@@ -76,7 +78,7 @@ def winner_of(mode: Mode | None) -> Outcome:
 
 def may_end(claim: Claim, outcome: Outcome) -> bool:
     """Whether a claim made in its mode can have `outcome` at all: `selected` is never the end of a shadow claim."""
-    return outcome in FINAL_OUTCOMES and (outcome not in _WINNERS or outcome is winner_of(claim.mode))
+    return outcome in claim.finals and (outcome not in _WINNERS or outcome is winner_of(claim.mode))
 
 
 def decide(found: Found, asked: Asked) -> Decision:

@@ -1,6 +1,7 @@
 """What is durable on an artifact, as every authority says it to a path."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kexpr.codes import Outcome
 
@@ -15,6 +16,9 @@ class Absent:
 @dataclass(frozen=True, slots=True)
 class InFlight:
     """Someone holds a claim: publish nothing, and look again after `remaining_ms` (0: it has expired)."""
+
+    publication_permitted: ClassVar[bool] = False
+    """Not an edit, a reservation or a send of competing bytes."""
 
     remaining_ms: int
 

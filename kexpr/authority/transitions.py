@@ -1,4 +1,4 @@
-"""The state machines of the three authorities, as data: state -> event -> next state (authorities, "State machines").
+"""The state machines of the authorities, as data: state -> event -> next state (authorities, "State machines").
 
 Enforcement, the diagrams in `docs/state-machines.md` and the exhaustive test all read these tables. What a table does
 not hold is an illegal transition: it raises `IllegalTransition` and writes nothing.
@@ -15,12 +15,15 @@ from kexpr.errors import IllegalTransition
 __all__ = [
     "ADAPTIVE",
     "DAILY",
+    "JOURNAL",
     "MACHINES",
     "WEEKLY",
     "AdaptiveEvent",
     "AdaptiveState",
     "DailyEvent",
     "DailyState",
+    "JournalEvent",
+    "JournalState",
     "Machine",
     "WeeklyEvent",
     "WeeklyState",
@@ -174,4 +177,30 @@ ADAPTIVE: Final = Machine(
     },
 )
 
-MACHINES: Final = (DAILY, WEEKLY, ADAPTIVE)
+
+class JournalState(StrEnum):
+    ABSENT = "absent"
+    ATTEMPT_STARTED = "attempt_started"
+    FINALIZED = "finalized"
+
+
+class JournalEvent(StrEnum):
+    CLAIM = "claim"
+    FINALIZE = "finalize"
+    EXPIRE = "expire"
+
+
+JOURNAL: Final = Machine(
+    "journal",
+    JournalState.ABSENT,
+    {
+        JournalState.ABSENT: {JournalEvent.CLAIM: JournalState.ATTEMPT_STARTED},
+        JournalState.ATTEMPT_STARTED: {
+            JournalEvent.FINALIZE: JournalState.FINALIZED,
+            JournalEvent.EXPIRE: JournalState.FINALIZED,
+        },
+        JournalState.FINALIZED: {},
+    },
+)
+
+MACHINES: Final = (DAILY, WEEKLY, ADAPTIVE, JOURNAL)

@@ -27,27 +27,29 @@ from kexpr.ledger.rows import KIND_ROW, KIND_SEGMENT, Chain, Envelope, encode, r
 from kexpr.ledger.segments import Segments, month_of
 from kexpr.private_files import PrivateDirectory, coding, write_all
 
-__all__ = ["JsonlLedger"]
+__all__ = ["WRITER", "JsonlLedger", "poisoning"]
 
-_WRITER: Final = os.O_RDWR | os.O_APPEND
+WRITER: Final = os.O_RDWR | os.O_APPEND
+"""How a writer opens its files."""
 
 
 P = ParamSpec("P")
 T = TypeVar("T")
+L = TypeVar("L", bound="JsonlLedger")
 
 
-def _poisoning(method: "Callable[Concatenate[JsonlLedger, P], T]") -> "Callable[Concatenate[JsonlLedger, P], T]":
+def poisoning(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
     """Whatever the method raises ends the use of the handle; operating-system errors become a code."""
     coded = coding()(method)
 
-    def poisoning(self: "JsonlLedger", /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def poisoned_call(self: L, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return coded(self, *args, **kwargs)
         except BaseException:
             self.poison()
             raise
 
-    return poisoning
+    return poisoned_call
 
 
 class JsonlLedger(Handle):
@@ -96,7 +98,7 @@ class JsonlLedger(Handle):
             on_error.callback(private.close)
             lock = DirectoryLock.open(private, wait_seconds=wait_seconds)
             on_error.callback(lock.close)
-            segments = Segments(private, Chain(genesis, expected), _WRITER)
+            segments = cls._segments_in(private, genesis, expected)
             on_error.callback(segments.close)
             ledger = cls(private, lock, segments, projection, clock)
             with lock.held():
@@ -106,6 +108,10 @@ class JsonlLedger(Handle):
             segments.chain.require_expected()
             on_error.pop_all()
         return ledger
+
+    @classmethod
+    def _segments_in(cls, private: PrivateDirectory, genesis: str, expected: Head | None) -> Segments:
+        return Segments(private, Chain(genesis, expected), WRITER)
 
     @contextmanager
     def transaction(self) -> Iterator[HeldTransaction]:
@@ -143,11 +149,11 @@ class JsonlLedger(Handle):
         line = self._encode(KIND_ROW, record, utc, lease, mode)
         return self._put_row(line)
 
-    @_poisoning
+    @poisoning
     def _catch_up(self) -> None:
         self._segments.advance(self._segments.snapshot(), self._project)
 
-    @_poisoning
+    @poisoning
     def _require_segment(self, utc: str) -> None:
         """Enter the month of `utc`, unless the ledger is in it or, by an earlier clock, past it."""
         segments = self._segments
@@ -163,7 +169,7 @@ class JsonlLedger(Handle):
         chain = self._segments.chain
         return encode(kind, record, sequence=chain.sequence + 1, previous=chain.digest, utc=utc, lease=lease, mode=mode)
 
-    @_poisoning
+    @poisoning
     def _put_row(self, line: bytes) -> Row:
         row = row_of(self._put(line, "ledger"))
         self._project(row)

@@ -158,7 +158,7 @@ class Chain:
 
     def is_head(self, line: bytes) -> bool:
         """Whether `line` is the last verified one."""
-        return sha256(line).hexdigest() == self.digest
+        return self._digest_of(line) == self.digest
 
     def begin(self, month: str) -> None:
         """The next line must be the header of segment `month`."""
@@ -178,7 +178,7 @@ class Chain:
 
         Raises `Malformed`, or `LedgerFailed`: `CHAIN_BROKEN`, `KEY_MISMATCH` (another genesis), `HEAD_MISMATCH`.
         """
-        envelope = decode(line)
+        envelope = self._decode(line)
         if self.sequence == 0:
             self._start(envelope)
         due = self._month is not None
@@ -193,7 +193,7 @@ class Chain:
             self._month = None
             self._segment_lines = 0
         self.sequence += 1
-        self.digest = sha256(line).hexdigest()
+        self.digest = self._digest_of(line)
         self.line_bytes = len(line)
         self._segment_lines += 1
         if self.sequence == self._expected_sequence and self.head != self._expected:
@@ -207,6 +207,12 @@ class Chain:
         starts_elsewhere = self._expected.sequence == 0 and self._genesis not in (None, self._expected.digest)
         if self.sequence < self._expected.sequence or starts_elsewhere:
             raise LedgerFailed(StoreFault.HEAD_MISMATCH)
+
+    def _decode(self, line: bytes) -> Envelope:
+        return decode(line)
+
+    def _digest_of(self, line: bytes) -> str:
+        return sha256(line).hexdigest()
 
     def _start(self, envelope: Envelope) -> None:
         if self._genesis is None:

@@ -63,13 +63,16 @@ class Segments:
 
     def snapshot(self) -> Snapshot:
         """What is there now, under the lock. Raises `LedgerFailed` when what was verified has changed."""
-        names = segment_names(self._directory)
+        names = self._present()
         if names[: len(self.names)] != self.names:
             raise LedgerFailed(StoreFault.CHAIN_BROKEN)
         if self.names:
             self._require_unchanged(self.names[-1])
         sizes = ((name, self._directory.size(name)) for name in names[max(0, len(self.names) - 1) :])
         return list(sizes)
+
+    def _present(self) -> list[str]:
+        return segment_names(self._directory)
 
     def _require_unchanged(self, name: str) -> None:
         """The file is the one that was verified, is no shorter, and still ends there in the same line."""
