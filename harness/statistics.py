@@ -3,7 +3,14 @@
 import math
 from collections.abc import Iterable, Iterator
 
-__all__ = ["anytime_upper", "clean_calls_for", "clopper_pearson_upper", "e_value", "pass_chance"]
+__all__ = [
+    "anytime_upper",
+    "clean_calls_for",
+    "clopper_pearson_upper",
+    "e_value",
+    "is_rate_below",
+    "pass_chance",
+]
 
 _HALVINGS = 100
 """More than a double has bits: the bisection ends at neighbouring floats."""
@@ -28,6 +35,8 @@ def clopper_pearson_upper(failures: int, calls: int, confidence: float = 0.95) -
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
+        if not low < middle < high:
+            break
         if _at_most(failures, calls, middle) > 1 - confidence:
             low = middle
         else:
@@ -36,10 +45,30 @@ def clopper_pearson_upper(failures: int, calls: int, confidence: float = 0.95) -
 
 
 def _at_most(failures: int, calls: int, rate: float) -> float:
-    """The probability of at most `failures` in `calls` at a failure `rate` strictly between 0 and 1."""
+    """The probability of at most `failures` in `calls` at a failure `rate`.
+
+    Summed from the likeliest count down and up, each count from its neighbour, until nothing more adds: as many terms
+    as the distribution is wide, since a scrape waits for this at any number of calls.
+    """
     if not 0 < rate < 1:
         return 1.0 if rate <= 0 else 0.0
-    return math.fsum(_exactly(range(failures + 1), calls, rate))
+    likeliest = min(failures, int((calls + 1) * rate))
+    (first,) = _exactly((likeliest,), calls, rate)
+    odds = rate / (1 - rate)
+    below = _falling(first, (count / ((calls - count + 1) * odds) for count in range(likeliest, 0, -1)))
+    above = _falling(first, ((calls - count) * odds / (count + 1) for count in range(likeliest, failures)))
+    return min(1.0, below + above + first)
+
+
+def _falling(term: float, factors: Iterable[float]) -> float:
+    """The sum of what follows `term`, each term the one before by a factor below 1, as far as it adds anything."""
+    total = 0.0
+    for factor in factors:
+        term *= factor
+        total += term
+        if term <= total * _NEGLIGIBLE:
+            break
+    return total
 
 
 def _more_than(failures: int, calls: int, rate: float) -> float:
@@ -62,6 +91,11 @@ def _exactly(counts: Iterable[int], calls: int, rate: float) -> Iterator[float]:
     for count in counts:
         ways = whole - math.lgamma(count + 1) - math.lgamma(calls - count + 1)
         yield math.exp(ways + count * failed + (calls - count) * passed)
+
+
+def is_rate_below(bound: float, failures: int, calls: int, confidence: float = 0.95) -> bool:
+    """Whether `clopper_pearson_upper` is below `bound` (0 to 1, exclusive), without looking for it."""
+    return failures < calls and _at_most(failures, calls, bound) < 1 - confidence
 
 
 def clean_calls_for(bound: float, confidence: float = 0.95) -> int:

@@ -24,7 +24,7 @@ from harness.readiness.model import (
     Readiness,
 )
 from harness.readiness.window import sum_of, window_of
-from harness.statistics import anytime_upper, clean_calls_for, clopper_pearson_upper, e_value
+from harness.statistics import anytime_upper, clean_calls_for, clopper_pearson_upper, e_value, is_rate_below
 from harness.verdict import Verdict
 from kexpr.ledger.protocol import Head
 
@@ -113,11 +113,11 @@ def _bounds(evidence: PairEvidence, policy: GatePolicy) -> Bounds:
 def _still_clean(failures: int, calls: int, rate: float, confidence: float) -> int:
     """How many more calls without a failure bring the upper bound under `rate`."""
     low, high = 0, clean_calls_for(rate, confidence)
-    while clopper_pearson_upper(failures, calls + high, confidence) >= rate:
+    while not is_rate_below(rate, failures, calls + high, confidence):
         low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
-        if clopper_pearson_upper(failures, calls + middle, confidence) < rate:
+        if is_rate_below(rate, failures, calls + middle, confidence):
             high = middle
         else:
             low = middle + 1

@@ -1,10 +1,11 @@
 """The exact bound against known figures and against the definition."""
 
 import math
+import time
 
 import pytest
 
-from harness.statistics import clean_calls_for, clopper_pearson_upper
+from harness.statistics import clean_calls_for, clopper_pearson_upper, is_rate_below
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,24 @@ def test_it_solves_the_binomial_tail(failures, calls):
 
 def test_it_covers_large_counts():
     assert clopper_pearson_upper(100, 1_000_000) == pytest.approx(118.1e-6, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("failures", "calls"), [(1, 2), (400, 1_000), (999, 1_000), (25_000, 500_000), (250_000, 500_000), (3, 500_000)]
+)
+def test_many_failures_are_exact_and_as_quick(failures: int, calls: int) -> None:
+    from scipy.stats import beta
+
+    started = time.process_time()
+    upper = clopper_pearson_upper(failures, calls)
+    assert time.process_time() - started < 2
+    assert upper == pytest.approx(beta.ppf(0.95, failures + 1, calls - failures), rel=1e-7)
+
+
+@pytest.mark.parametrize(("failures", "calls"), [(0, 1), (0, 58), (0, 59), (2, 124), (3, 40), (5, 5), (40, 1_100)])
+@pytest.mark.parametrize("bound", [0.01, 0.05, 0.5])
+def test_a_rate_is_below_a_bound_as_its_upper_bound_is(failures: int, calls: int, bound: float) -> None:
+    assert is_rate_below(bound, failures, calls) == (clopper_pearson_upper(failures, calls) < bound)
 
 
 @pytest.mark.parametrize("calls", [0, 1, 5])
