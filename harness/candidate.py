@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -76,7 +77,7 @@ def current_pin(wire: WireVersion, policy: GatePolicy = POLICY) -> Pin:
     from kexpr.guard import lexicon_digest
     from kexpr.wire.instructions import instructions_digest
 
-    checkout = checkout_of(_ROOT)
+    checkout = _loaded_checkout()
     schema_of_wire = {selected: schema for schema, selected in WIRE_OF_SCHEMA.items()}
     return Pin(
         package_version=__version__,
@@ -93,6 +94,12 @@ def current_pin(wire: WireVersion, policy: GatePolicy = POLICY) -> Pin:
         generator_seed=GENERATOR_SEED,
         policy_digest=policy.digest,
     )
+
+
+@cache
+def _loaded_checkout() -> Checkout:
+    """Read once a process: what is committed or edited later is not the code that runs here."""
+    return checkout_of(_ROOT)
 
 
 def checkout_of(root: Path) -> Checkout:

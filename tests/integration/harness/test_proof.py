@@ -107,6 +107,14 @@ def test_a_crash_between_two_calls_is_resumed(tmp_path, capsys):
     assert (code, result["calls"], result["requests"], result["restart"]) == (Exit.GOOD, 48, 48, 0)
 
 
+def test_a_proof_goes_on_after_a_run_of_another_kind(tmp_path, capsys):
+    killed(tmp_path, "harness.outcome_written", 20)
+    assert main(["observe", "run", "--due", "--state", str(tmp_path), "--json"]) == Exit.GOOD
+    assert json.loads(capsys.readouterr().out)["calls"] == 5
+    code, result, _ = prove(capsys, "--out", str(tmp_path))
+    assert (code, result["calls"], result["restart"]) == (Exit.GOOD, 48, 0)
+
+
 @pytest.mark.parametrize("point", ["coordinator.claimed", "coordinator.answered", "coordinator.finalized"])
 def test_a_crash_during_a_call_is_an_orphan_and_ends_the_candidate(point, tmp_path, capsys):
     killed(tmp_path, point, 5)

@@ -54,6 +54,12 @@ def test_the_current_pin_can_be_written(tmp_path, wire):
     evidence.close()
 
 
+def test_a_commit_beside_a_process_does_not_change_its_pin(monkeypatch):
+    before = current_pin(WireVersion.KEXP_2)
+    monkeypatch.setattr("harness.candidate._git_status", lambda root: ["# branch.oid " + "f" * 40, "? new"])
+    assert current_pin(WireVersion.KEXP_2) == before
+
+
 def test_the_policy_is_pinned():
     stricter = replace(POLICY, guard_recall_permille=970)
     assert current_pin(WireVersion.KEXP_2, stricter).digest != current_pin(WireVersion.KEXP_2).digest
