@@ -6,7 +6,7 @@ from typing import Final
 
 from kexpr.codes import Surface
 
-__all__ = ["PAIRS", "PATHS", "Pair", "PathKind", "Profile"]
+__all__ = ["PAIRS", "PATHS", "Pair", "PathKind", "Profile", "pair_of"]
 
 
 class Profile(StrEnum):
@@ -42,6 +42,15 @@ PAIRS: Final = (
     Pair(Profile.PHYSIQUE_COACH, Surface.ADAPTIVE_PHYSIQUE),
 )
 """In the order of the controlled proof."""
+
+_PAIR_AT: Final = {(pair.profile, pair.surface): pair for pair in PAIRS}
+
+
+def pair_of(profile: Profile, surface: Surface) -> Pair:
+    """The pair of `PAIRS` itself where there is one: a million rows are looked up by it, and the same object is found
+    without comparing."""
+    return _PAIR_AT.get((profile, surface)) or Pair(profile, surface)
+
 
 PATHS: Final = {
     Surface.DAILY: (PathKind.DAILY,),

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from harness.candidate import UNKNOWN_COMMIT, Candidate, Pin
-from harness.profiles import PAIRS, PATHS, Pair, PathKind, Profile
+from harness.profiles import PAIRS, PATHS, Pair, PathKind, Profile, pair_of
 from kexpr.codes import NOT_ATTEMPTED, Mode, Outcome, ProviderKind, Reason, Surface, WireVersion, outcome_of
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import Record
@@ -172,7 +172,7 @@ class IntentRow:
 
     @property
     def pair(self) -> Pair:
-        return Pair(self.profile, self.surface)
+        return pair_of(self.profile, self.surface)
 
     @property
     def call(self) -> Slot:
