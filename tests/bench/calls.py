@@ -13,9 +13,9 @@ from typing import Any
 from unittest.mock import patch
 
 from harness.manifests import synthetic
-from harness.world import _Session
 from harness.rehearsal.completion import Answer, Usage, build_completion, encode
 from harness.rehearsal.prose import PLACE, answer, prose_bank
+from harness.world import _Session
 from kexpr.attempt import Cancellation
 from kexpr.authority.adaptive import CardPresentationOrigin, OriginKind
 from kexpr.codes import Mode, ProviderKind, Surface, WireVersion
