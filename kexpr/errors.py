@@ -53,6 +53,11 @@ class StoreFault(StrEnum):
     NOT_READY = "not_ready"
     HOST_PORT = "host_port"
     ILLEGAL_HISTORY = "illegal_history"
+    NOT_INSTALLED = "not_installed"
+    NOT_DURABLE = "not_durable"
+    UNREACHABLE = "unreachable"
+    COMMIT_UNKNOWN = "commit_unknown"
+    FAILED_OVER = "failed_over"
 
 
 class KexprError(Exception):

@@ -11,6 +11,7 @@ from enum import StrEnum
 from kexpr.clock import Clock, Instant, Lease
 from kexpr.codes import Mode
 from kexpr.errors import LedgerFailed, StoreFault
+from kexpr.ledger.handle import HeldTransaction
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head, Projection, Record, Row
 from kexpr.ledger.rows import KIND_ROW, Malformed, decode, encode, row_of
 from kexpr.ledger.tombstones import Mark
@@ -52,7 +53,7 @@ class MemoryLedger:
         self._catch_up()
 
     @contextmanager
-    def transaction(self) -> Iterator["_Transaction"]:
+    def transaction(self) -> Iterator[HeldTransaction]:
         """See `Ledger.transaction`."""
         store = self._store
         if store.owner == threading.get_ident():
@@ -61,11 +62,17 @@ class MemoryLedger:
             store.owner = threading.get_ident()
             try:
                 self._catch_up()
-                yield _Transaction(self, self._clock.now())
+                transaction = HeldTransaction(self, self._clock.now())
+                try:
+                    yield transaction
+                finally:
+                    transaction.is_open = False
             finally:
                 store.owner = None
 
     def head(self) -> Head:
+        if self._unusable:
+            raise LedgerFailed(self._unusable)
         return Head(self._read, GENESIS_DIGEST)
 
     def close(self) -> None:
@@ -116,19 +123,6 @@ class MemoryLedger:
     def _fail(self, fault: StoreFault) -> None:
         self._unusable = StoreFault.POISONED
         raise LedgerFailed(fault)
-
-
-class _Transaction:
-    def __init__(self, ledger: MemoryLedger, now: Instant) -> None:
-        self._ledger = ledger
-        self._now = now
-
-    @property
-    def now(self) -> Instant:
-        return self._now
-
-    def append(self, record: Record, *, lease: Lease | None = None, mode: Mode | None = None) -> Row:
-        return self._ledger.append(self._now, record, lease, mode)
 
 
 class MemoryTombstones:

@@ -1,0 +1,156 @@
+"""What the server can do to a ledger: refuse, die, go unreachable, or come back as another one."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import pytest
+
+from kexpr.errors import LedgerFailed, StoreFault
+from kexpr.ledger import postgres_admin
+from kexpr.ledger.postgres import PostgresLedger
+from kexpr.ledger.protocol import Head, Record, Row
+from tests.support.postgres import Cluster, installed, running
+
+_CANARY = "record-canary-4407"
+_RACERS = 4
+_ROUNDS = 50
+_RACE = """
+import sys
+from kexpr.ledger.postgres import PostgresLedger
+conninfo, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+seen = set()
+ledger = PostgresLedger.open(conninfo, name, projection=lambda row: seen.add(row.record["claims"]))
+for n in range(rounds):
+    with ledger.transaction() as transaction:
+        won = f"identity-{n}" not in seen
+        if won:
+            transaction.append({"claims": f"identity-{n}"})
+    if won:
+        print(n)
+"""
+
+
+@pytest.fixture
+def own() -> Iterator[Cluster]:
+    """A cluster that the test may break."""
+    with running() as cluster:
+        yield installed(cluster)
+
+
+def _claim_of(record: Record) -> str | None:
+    return str(record["claims"]) if "claims" in record else None
+
+
+def _open(conninfo: str, name: str) -> tuple[PostgresLedger, list[Row]]:
+    rows: list[Row] = []
+    return PostgresLedger.open(conninfo, name, projection=rows.append, claim_of=_claim_of), rows
+
+
+def _append(ledger: PostgresLedger, record: Record) -> None:
+    with ledger.transaction() as transaction:
+        transaction.append(record)
+
+
+def _fault(use: Callable[[], object]) -> StoreFault:
+    with pytest.raises(LedgerFailed) as raised:
+        use()
+    error: BaseException | None = raised.value
+    while error is not None:
+        assert isinstance(error, LedgerFailed), "what it was raised within may carry content"
+        assert _CANARY not in repr(error)
+        error = error.__context__
+    return raised.value.code
+
+
+@pytest.mark.parametrize("setting", ["fsync", "full_page_writes", "synchronous_commit"])
+def test_a_server_that_may_lose_what_it_acknowledged_is_refused(setting: str) -> None:
+    with running({setting: "off"}) as cluster:
+        assert _fault(lambda: postgres_admin.install(cluster.conninfo)) is StoreFault.NOT_DURABLE
+
+
+def test_a_database_without_the_tables_is_refused(postgres: Cluster) -> None:
+    conninfo = postgres.conninfo.replace("dbname=postgres", "dbname=template1")
+    assert _fault(lambda: _open(conninfo, "daily")) is StoreFault.NOT_INSTALLED
+
+
+def test_no_server_and_no_such_database_are_unreachable(postgres: Cluster) -> None:
+    for conninfo in (f"host=/nowhere/{_CANARY} dbname=x", postgres.conninfo.replace("=postgres", f"={_CANARY}")):
+        assert _fault(lambda conninfo=conninfo: _open(conninfo, "daily")) is StoreFault.UNREACHABLE  # type: ignore[misc]
+
+
+def test_a_second_row_of_one_claim_is_refused_by_the_database(postgres: Cluster) -> None:
+    ledger, _ = _open(postgres.conninfo, uuid4().hex)
+    _append(ledger, {"claims": _CANARY})
+    assert _fault(lambda: _append(ledger, {"claims": _CANARY})) is StoreFault.CHAIN_BROKEN
+    assert _fault(ledger.head) is StoreFault.POISONED
+    ledger.close()
+
+
+def test_of_racing_processes_one_wins_each_claim(postgres: Cluster) -> None:
+    command = [sys.executable, "-c", _RACE, postgres.conninfo, uuid4().hex, str(_ROUNDS)]
+    racers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(_RACERS)]
+    won = [int(line) for racer in racers for line in racer.communicate(timeout=60)[0].split()]
+    assert [racer.returncode for racer in racers] == [0] * _RACERS
+    assert sorted(won) == list(range(_ROUNDS))
+
+
+def test_a_server_killed_before_the_commit_poisons_and_keeps_what_it_acknowledged(own: Cluster) -> None:
+    ledger, _ = _open(own.conninfo, "daily")
+    _append(ledger, {"n": 1})
+
+    def killed() -> None:
+        with ledger.transaction() as transaction:
+            transaction.append({"n": 2, "text": _CANARY})
+            own.run("pg_ctl", "-D", own.data, "-m", "immediate", "-w", "stop")
+
+    assert _fault(killed) is StoreFault.COMMIT_UNKNOWN
+    assert _fault(ledger.head) is StoreFault.POISONED
+    own.start()
+    again, rows = _open(own.conninfo, "daily")
+    assert [row.record for row in rows] == [{"n": 1}]
+    _append(again, {"n": 3})
+    ledger.close()
+    again.close()
+
+
+def test_a_server_restarted_between_transactions_goes_on(own: Cluster) -> None:
+    ledger, rows = _open(own.conninfo, "daily")
+    _append(ledger, {"n": 1})
+    own.kill()
+    assert _fault(lambda: _append(ledger, {"n": 2})) is StoreFault.UNREACHABLE
+    own.start()
+    _append(ledger, {"n": 3})
+    assert [row.record for row in rows] == [{"n": 1}, {"n": 3}]
+    ledger.close()
+
+
+def test_a_promoted_replica_that_lacks_claims_is_refused_until_acknowledged(own: Cluster) -> None:
+    ledger, _ = _open(own.conninfo, "daily")
+    _append(ledger, {"n": 1})
+    standby = own.copy()
+    try:
+        _append(ledger, {"n": 2})
+        known = ledger.head()
+        ledger.close()
+        # The backup is at {"n": 1}; without its primary it never receives {"n": 2}.
+        own.stop()
+        standby.start()
+        assert _fault(lambda: _open(standby.conninfo, "daily")) is StoreFault.UNREACHABLE
+        standby.promote()
+        _refuses_until_acknowledged(standby, known)
+    finally:
+        standby.remove()
+
+
+def _refuses_until_acknowledged(standby: Cluster, known: Head) -> None:
+    acknowledge = postgres_admin.acknowledge_failover
+    assert _fault(lambda: _open(standby.conninfo, "daily")) is StoreFault.FAILED_OVER
+    assert _fault(lambda: acknowledge(standby.conninfo, expected={"daily": known})) is StoreFault.HEAD_MISMATCH
+    assert _fault(lambda: _open(standby.conninfo, "daily")) is StoreFault.FAILED_OVER
+    assert acknowledge(standby.conninfo, expected={})
+    assert not acknowledge(standby.conninfo, expected={})
+    ledger, rows = _open(standby.conninfo, "daily")
+    assert [row.record for row in rows] == [{"n": 1}]
+    ledger.close()
