@@ -1,7 +1,8 @@
 """One observation run over the evidence: what is due today and not done yet, each slot once.
 
 No scheduler runs a job exactly once, so the evidence does: a slot is unique and durable before its request. A failed
-call ends nothing, and an orphan is left as one; both count. A day that was missed stays missed.
+call ends nothing, and an orphan is left as one; both count. A day that was missed stays missed, also when the clock
+goes back: nothing is due before the newest observed day.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,17 +48,22 @@ def utc_day(clock: Clock) -> date:
     return datetime.fromtimestamp(clock.now().utc_ms / 1000, UTC).date()
 
 
-def missed_days(summary: EvidenceSummary, today: date) -> tuple[str, ...]:
-    """Days after the newest observed one and before `today`, on which nothing was called."""
+def newest_day(summary: EvidenceSummary) -> date | None:
+    """The last UTC day of the schedule on which anything was called."""
     observed = [
         cell.date
         for evidence in summary.pairs.values()
         for cell in evidence.cells
         if cell.run_kind is RunKind.OBSERVATION and cell.traffic is Traffic.SYNTHETIC
     ]
-    if not observed:
+    return date.fromisoformat(max(observed)) if observed else None
+
+
+def missed_days(newest: date | None, today: date) -> tuple[str, ...]:
+    """Days after the newest observed one and before `today`, on which nothing was called."""
+    if newest is None:
         return ()
-    return tuple(day.isoformat() for day in days_between(date.fromisoformat(max(observed)) + timedelta(days=1), today))
+    return tuple(day.isoformat() for day in days_between(newest + timedelta(days=1), today))
 
 
 def run_due(
@@ -79,8 +85,9 @@ def run_due(
     today = utc_day(clock)
     try:
         candidate = evidence.ensure_candidate(pin)
-        missed = missed_days(evidence.summary(), today)
-        due = evidence.untaken(due_slots(today, calls_per_day))
+        newest = newest_day(evidence.summary())
+        went_back = newest is not None and today < newest
+        due = () if went_back else evidence.untaken(due_slots(today, calls_per_day))
         if not due:
             return DueResult(Word.NOTHING_DUE, today.isoformat())
         run = evidence.begin_run(RunSpec(RunKind.OBSERVATION, provider, Mode.SHADOW, PAIRS))
@@ -88,6 +95,7 @@ def run_due(
         if refused.code is not Refusal.RUN_LOCKED:
             raise
         return DueResult(Word.LOCKED, today.isoformat())
+    missed = missed_days(newest, today)
     calls = accepted = 0
     try:
         evidence.record_checks(checks)

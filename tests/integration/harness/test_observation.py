@@ -13,7 +13,8 @@ import pytest
 
 from harness import preflight
 from harness.cli import main
-from harness.evidence.ledger import EvidenceLedger
+from harness.evidence.ledger import EvidenceLedger, RunSpec
+from harness.evidence.rows import RunKind, Traffic
 from harness.observation.plan import CALLS_PER_DAY_MAX, due_slots
 from harness.observation.run import DueResult, Word
 from harness.observation.session import Options, observe_on
@@ -24,7 +25,7 @@ from harness.readiness.model import Phase
 from harness.readiness.phases import block_text
 from harness.rehearsal.faults import FaultPlan
 from harness.stage import rehearsal_clients
-from kexpr.codes import Outcome, Surface, WireVersion
+from kexpr.codes import Mode, Outcome, ProviderKind, Surface, WireVersion
 from kexpr.exits import Exit
 from kexpr.ledger import maintenance
 
@@ -105,6 +106,35 @@ def test_a_missed_day_is_said_once_and_never_filled(stage: Stage) -> None:
     assert stage.observe(DAY + timedelta(days=3)).word is Word.NOTHING_DUE
     days = {cell.date for cell in stage.summary().pairs[PAIRS[0]].cells}
     assert days == {"2026-09-21", "2026-09-24"}
+
+
+def test_a_clock_that_went_back_fills_nothing(stage: Stage) -> None:
+    stage.observe(DAY)
+    stage.observe(DAY + timedelta(days=2))
+    head = stage.summary().head
+    assert stage.observe(DAY + timedelta(days=1)) == DueResult(Word.NOTHING_DUE, "2026-09-22")
+    assert stage.observe(DAY, calls_per_day=2) == DueResult(Word.NOTHING_DUE, "2026-09-21")
+    assert stage.summary().head == head
+    assert stage.observe(DAY + timedelta(days=3)).word is Word.RAN
+
+
+def test_a_run_over_midnight_is_of_the_day_it_began(stage: Stage) -> None:
+    def midnight(_slot: object) -> None:
+        stage.calendar.go_to(DAY + timedelta(days=1))
+
+    assert stage.observe(DAY, starting=midnight).day == "2026-09-21"
+    assert {cell.date for pair in stage.summary().pairs.values() for cell in pair.cells} == {"2026-09-21"}
+    assert stage.observe(DAY + timedelta(days=1)) == DueResult(Word.RAN, "2026-09-22", 5, 5)
+
+
+def test_own_traffic_of_a_gateway_is_no_day_of_the_schedule(stage: Stage) -> None:
+    stage.observe(DAY)
+    evidence = EvidenceLedger.open(stage.state / EVIDENCE, stage.calendar)
+    evidence.begin_run(RunSpec(RunKind.OBSERVATION, ProviderKind.REHEARSAL, Mode.SHADOW, PAIRS, Traffic.ORGANIC))
+    slot = evidence.intent_organic(PAIRS[0], PathKind.DAILY, "2026-09-22")
+    evidence.outcome(slot, Outcome.SHADOW_SELECTED, None, duration_ms=1, requests=1)
+    evidence.close()
+    assert stage.observe(DAY + timedelta(days=2)).missed == ("2026-09-22",)
 
 
 def test_a_failed_call_ends_neither_day_nor_candidate(stage: Stage) -> None:
