@@ -9,6 +9,10 @@ from harness.commands.shared import WIRES, Stop, print_json, require_live, stops
 from kexpr.exits import Exit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+    from harness.profiles import Pair
     from harness.readiness.model import PairReadiness, Readiness
 
 __all__ = ["audit_command", "ingest_command", "observe"]
@@ -70,7 +74,10 @@ def status_command(state: Path, as_json: bool) -> int:
 
     Exit 0: shown, 3: there is no evidence, or it cannot be read.
     """
+    from datetime import timedelta
+
     from harness.evidence.ledger import EvidenceLedger
+    from harness.observation.plan import due_slots
     from harness.observation.run import utc_day
     from harness.policy import POLICY
     from harness.proof.session import EVIDENCE
@@ -82,10 +89,13 @@ def status_command(state: Path, as_json: bool) -> int:
     with stops(state):
         evidence = EvidenceLedger.open(state / EVIDENCE)
         try:
-            readiness = assess(evidence.summary(), POLICY, utc_day(SystemClock()).isoformat())
+            today = utc_day(SystemClock())
+            readiness = assess(evidence.summary(), POLICY, today.isoformat())
+            due = {slot.pair for slot in evidence.untaken(due_slots(today))}
         finally:
             evidence.close()
-    _show(readiness, as_json=as_json)
+    tomorrow = today + timedelta(days=1)
+    _show(readiness, {it.pair: today if it.pair in due else tomorrow for it in readiness.pairs}, as_json=as_json)
     return Exit.GOOD
 
 
@@ -188,8 +198,9 @@ def ingest_command(state: Path, profile: str, mirrors: tuple[Path, ...], as_json
     return Exit.GOOD
 
 
-def _show(readiness: "Readiness", *, as_json: bool) -> None:
-    pairs = [_pair(pair) for pair in readiness.pairs]
+def _show(readiness: "Readiness", next_due: "Mapping[Pair, date] | None" = None, *, as_json: bool) -> None:
+    """`next_due` is the UTC day of each pair's next call, where calls are still to come."""
+    pairs = [_pair(it) | ({"next_due": next_due[it.pair].isoformat()} if next_due else {}) for it in readiness.pairs]
     head = readiness.summary.head
     if as_json:
         print_json(
@@ -202,13 +213,16 @@ def _show(readiness: "Readiness", *, as_json: bool) -> None:
         )
         return
     click.echo(f"as of {readiness.as_of} · evidence head {head.sequence}:{head.digest}")
-    click.echo(f"{'profile':16}{'surface':24}{'days':>5}{'accepted':>9}{'failures':>9}{'gaps':>5}  phase verdict")
+    click.echo(
+        f"{'profile':16}{'surface':24}{'days':>5}{'accepted':>9}{'failures':>9}{'gaps':>5}"
+        f"{'next due':>12}  phase verdict"
+    )
     for pair in pairs:
         reasons = ", ".join(f"{gate['gate']}: {gate['reason']}" for gate in pair["gates"])
         click.echo(
             f"{pair['profile']:16}{pair['surface']:24}{pair['days_covered']:>5}{pair['accepted']:>9}"
-            f"{pair['failures']:>9}{pair['gaps']:>5}  {pair['phase']:5} {pair['verdict']}"
-            + (f" ({reasons})" if reasons else "")
+            f"{pair['failures']:>9}{pair['gaps']:>5}{pair.get('next_due', '-'):>12}"
+            f"  {pair['phase']:5} {pair['verdict']}" + (f" ({reasons})" if reasons else "")
         )
 
 

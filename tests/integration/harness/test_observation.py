@@ -5,7 +5,7 @@ import json
 import signal
 import subprocess
 import sys
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -258,6 +258,20 @@ def test_what_cannot_be_done_is_said_in_a_line(
     said = capsys.readouterr()
     assert word in said.err
     assert said.out == ""
+
+
+def test_the_status_says_what_is_due_next(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = ("--state", str(tmp_path))
+    run(capsys, "observe", "run", "--due", *state)
+    today = datetime.now(UTC).date()
+    _, status, _ = run(capsys, "observe", "status", *state)
+    assert [pair["next_due"] for pair in status["pairs"]] == [(today + timedelta(days=1)).isoformat()] * 5
+    later = today + timedelta(days=3)
+    monkeypatch.setattr("harness.observation.run.utc_day", lambda _clock: later)
+    _, status, _ = run(capsys, "observe", "status", *state)
+    assert {(pair["next_due"], pair["last_day"]) for pair in status["pairs"]} == {(str(later), str(today))}
+    assert main(["observe", "status", *state]) == Exit.GOOD
+    assert str(later) in capsys.readouterr().out
 
 
 def test_broken_evidence_is_invalid(tmp_path: Path, capsys) -> None:
