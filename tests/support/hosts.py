@@ -26,6 +26,7 @@ from kexpr.paths.daily import DailyMessage, DailyPath
 from kexpr.paths.publication import Preparation, Publication, Timers
 from kexpr.paths.weekly import WeeklyDelivery, WeeklyPath, WeeklyReport
 from kexpr.state import State
+from kexpr.stores import Stores
 from kexpr.telemetry import Telemetry
 from kexpr.transport import ClientFactory
 from tests.support.rehearsal import ENVIRON
@@ -170,12 +171,13 @@ class Gateway:
         workers: int = 4,
         environ: Mapping[str, str] = ENVIRON,
         surfaces: Iterable[Surface] = tuple(Surface),
+        stores: Stores | None = None,
     ) -> None:
         self.clock = clock or AheadClock()
         self.host = Host(directory)
         self.session = Session()
         self.telemetry = Telemetry([], profile="physique-coach")
-        self.state = State(directory / "state", clock=self.clock)
+        self.state = State(directory / "state", clock=self.clock, stores=stores)
         self.coordinator = Coordinator(
             Disabled() if mode is Mode.DISABLED else Active(mode, frozenset(surfaces), wire),
             identity_key=lambda: self.state.identity_key,

@@ -11,11 +11,14 @@ import subprocess
 import sys
 import threading
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from kexpr import failpoints
+from kexpr.authority.steps import LedgerOpener
 from kexpr.codes import Mode, WireVersion
+from kexpr.stores import PostgresStores
 from kexpr.transport import ClientFactory, Seam
 from tests.support.hosts import AheadClock, Gateway, Kind
 
@@ -36,6 +39,8 @@ class Scene:
     ahead_ms: int = 0
     kill: tuple[str, int] | None = None
     kill_after_ms: float = 0.0
+    conninfo: str = ""
+    """Of the PostgreSQL that has the ledgers; empty for files."""
 
 
 @dataclass(frozen=True)
@@ -96,13 +101,15 @@ class _Recorder:
 def _play(scene: Scene, clients: ClientFactory) -> Ended:
     recorder = _Recorder(scene.kill)
     failpoints.install(recorder)
+    clock = AheadClock(scene.ahead_ms)
     with Gateway(
         Path(scene.directory),
         clients,
         mode=Mode(scene.mode),
         wire=WireVersion(scene.wire),
-        clock=AheadClock(scene.ahead_ms),
+        clock=clock,
         timers=_NoTimers(),
+        stores=_AheadStores(scene.conninfo, clock) if scene.conninfo else None,
     ) as gateway:
         # Without a handler the alarm ends the process at once, also in the middle of a system call.
         signal.setitimer(signal.ITIMER_REAL, scene.kill_after_ms / 1000)
@@ -121,6 +128,17 @@ def _play(scene: Scene, clients: ClientFactory) -> Ended:
             publication.requests,
             gateway.host.renders,
         )
+
+
+class _AheadStores(PostgresStores):
+    """Those of a server whose time is `clock`'s, for no test waits for the end of a lease."""
+
+    def __init__(self, conninfo: str, clock: AheadClock) -> None:
+        super().__init__(conninfo)
+        self._clock = clock
+
+    def opener(self, name: str, *, genesis: str) -> LedgerOpener:
+        return partial(super().opener(name, genesis=genesis), _clock=self._clock)  # type: ignore[call-arg]
 
 
 class _NoTimers:
@@ -147,6 +165,8 @@ def _fork(scene: Scene, clients: ClientFactory) -> dict[str, Any]:
 
 
 def main(socket_path: str, ca_pem_path: str) -> None:
+    import psycopg  # noqa: F401 - loaded here once, not in each child
+
     from kexpr.guard import warm
 
     clients = ClientFactory(_seam=Seam(socket_path, ca_pem_path))

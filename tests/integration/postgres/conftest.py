@@ -1,10 +1,13 @@
-"""What tests of every kind may ask for."""
+"""One server for the tests of this directory, and the processes that die on it."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from tests.integration.paths.conftest import lanes
 from tests.support.postgres import Cluster, installed, running
+
+__all__ = ["lanes", "postgres"]
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,12 @@
 """What the server can do to a ledger: refuse, die, go unreachable, or come back as another one."""
 
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -11,6 +15,8 @@ from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger import postgres_admin
 from kexpr.ledger.postgres import PostgresLedger
 from kexpr.ledger.protocol import Head, Record, Row
+from kexpr.ledger.tombstones import Mark
+from kexpr.stores import PostgresStores
 from tests.support.postgres import Cluster, installed, running
 
 _CANARY = "record-canary-4407"
@@ -64,10 +70,24 @@ def _fault(use: Callable[[], object]) -> StoreFault:
     return raised.value.code
 
 
-@pytest.mark.parametrize("setting", ["fsync", "full_page_writes", "synchronous_commit"])
-def test_a_server_that_may_lose_what_it_acknowledged_is_refused(setting: str) -> None:
-    with running({setting: "off"}) as cluster:
-        assert _fault(lambda: postgres_admin.install(cluster.conninfo)) is StoreFault.NOT_DURABLE
+def test_a_server_that_may_lose_what_it_acknowledged_is_refused(own: Cluster) -> None:
+    ledger, _ = _open(own.conninfo, "daily")
+    for setting in ("fsync", "full_page_writes", "synchronous_commit"):
+        _set(own, setting, "off")
+        for use in (lambda: _append(ledger, {"n": 1}), lambda: postgres_admin.install(own.conninfo)):
+            assert _fault(use) is StoreFault.NOT_DURABLE
+        assert _fault(lambda: _open(own.conninfo, "daily")) is StoreFault.NOT_DURABLE
+        _set(own, setting, "on")
+    _append(ledger, {"n": 1})
+    ledger.close()
+
+
+def _set(cluster: Cluster, setting: str, value: str) -> None:
+    """Returns when new sessions and, a moment later, idle ones have it."""
+    cluster.reload({setting: value})
+    while cluster.execute(f"SHOW {setting}") != [(value,)]:
+        time.sleep(0.01)
+    time.sleep(0.2)
 
 
 def test_a_database_without_the_tables_is_refused(postgres: Cluster) -> None:
@@ -154,3 +174,20 @@ def _refuses_until_acknowledged(standby: Cluster, known: Head) -> None:
     ledger, rows = _open(standby.conninfo, "daily")
     assert [row.record for row in rows] == [{"n": 1}]
     ledger.close()
+
+
+def test_the_documented_grants_are_enough_and_needed(own: Cluster) -> None:
+    own.execute("CREATE ROLE gateway LOGIN")
+    conninfo = own.conninfo.replace("user=kexpr", "user=gateway")
+    assert _fault(lambda: _open(conninfo, "daily")) is StoreFault.NOT_PRIVATE
+    page = Path(__file__).parents[3] / "docs" / "multi-host.md"
+    for grant in re.findall(r"^GRANT .* TO kexpr;$", page.read_text("utf-8"), re.MULTILINE):
+        own.execute(grant.replace("TO kexpr;", "TO gateway"))
+    ledger, _ = _open(conninfo, "daily")
+    _append(ledger, {"n": 1})
+    ledger.close()
+    stores = PostgresStores(conninfo)
+    assert not stores.are_empty()
+    with closing(stores.open_tombstones()) as marks:
+        marks.mark("0" * 64, Mark.SENDING)
+        assert marks.marks("0" * 64) == {Mark.SENDING}
