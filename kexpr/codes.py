@@ -83,10 +83,13 @@ class SlotKind(StrEnum):
 
 
 class WireVersion(StrEnum):
-    """The wires; `schema_version` 1 and 2 of the feature block select the first two (contract, section 3)."""
+    """The wires: `schema_version` 1 and 2 of the feature block select the first two (contract, section 3), the third is
+    also its own schema version and the wire of the anchor grammar (section 8).
+    """
 
     KEXP_1 = "kexp-wire-1"
     KEXP_2 = "kexp-wire-2"
+    ANCHOR_GRAMMAR = "korean-expression-v3"
 
 
 class ProviderKind(StrEnum):
@@ -195,6 +198,7 @@ class Reason(StrEnum):
     FORM_PLACEHOLDER_UNCLOSED = "form.placeholder_unclosed"
     FORM_PARTICLE = "form.particle"
     FORM_NOOP = "form.noop"
+    FORM_GRAMMAR = "form.grammar"  # something between the anchors that the closed grammar does not have
 
     # The composed message.
     COMPOSE_FROZEN_CHANGED = "compose.frozen_changed"

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kexpr.codes import Invalid, Mode, Surface, WireVersion
+from kexpr.codes import ANCHOR_SURFACE_OF, AnchorSurface, Invalid, Mode, Surface, WireVersion
 
 __all__ = [
+    "ANCHOR_PROVIDER",
     "FEATURE_KEY",
     "PROVIDER",
     "WIRE_OF_SCHEMA",
@@ -31,6 +32,12 @@ PROVIDER: Final[Mapping[str, object]] = {
     "model": "gpt-4.1-mini",
     "max_output_tokens": 160,
     "timeout_seconds": 3,
+}
+ANCHOR_PROVIDER: Final[Mapping[str, object]] = {
+    "provider_id": "openai-direct",
+    "transport": "chat_completions",
+    "endpoint": "https://api.openai.com/v1",
+    "model": "gpt-4.1-mini",
 }
 WIRE_OF_SCHEMA: Final = {1: WireVersion.KEXP_1, 2: WireVersion.KEXP_2}
 
@@ -90,33 +97,57 @@ def parse_block(block: object) -> Config:
 
 
 def _parse_open_prose(block: Mapping[str, object]) -> Config:
+    mode = _mode(block)
+    if mode is Mode.DISABLED and "provider" in block:
+        raise _Refused(Invalid.PROVIDER_FORBIDDEN)
+    keys = ("schema_version", "mode", "surfaces") if mode is Mode.DISABLED else _ACTIVE_KEYS
+    _exact_keys(block, keys)
+    surfaces = frozenset(Surface(flag) for flag in _flags_on(block["surfaces"], tuple(Surface)))
+    if mode is not Mode.DISABLED:
+        _exact_literals(_mapping(block["provider"]), PROVIDER)
+    version = block["schema_version"]
+    assert type(version) is int
+    return _config(mode, surfaces, WIRE_OF_SCHEMA[version])
+
+
+def _parse_anchor_grammar(block: Mapping[str, object]) -> Config:
+    """All five keys in every mode, the disabled one included."""
+    mode = _mode(block)
+    _exact_keys(block, _ANCHOR_KEYS)
+    flags = _flags_on(block["surfaces"], tuple(AnchorSurface))
+    _exact_literal(block["timeout_seconds"], 3)
+    _exact_literals(_mapping(block["provider"]), ANCHOR_PROVIDER)
+    surfaces = frozenset(surface for surface, flag in ANCHOR_SURFACE_OF.items() if flag in flags)
+    return _config(mode, surfaces, WireVersion.ANCHOR_GRAMMAR)
+
+
+def _mode(block: Mapping[str, object]) -> Mode:
     mode = _required(block, "mode")
     if type(mode) is not str:
         raise _Refused(Invalid.WRONG_TYPE)
     if mode not in tuple(Mode):
         raise _Refused(Invalid.MODE_INVALID)
-    if mode == Mode.DISABLED and "provider" in block:
-        raise _Refused(Invalid.PROVIDER_FORBIDDEN)
-    keys = ("schema_version", "mode", "surfaces") if mode == Mode.DISABLED else _ACTIVE_KEYS
-    _exact_keys(block, keys)
-    surfaces = _surfaces(block["surfaces"])
-    if mode == Mode.DISABLED:
+    return Mode(mode)
+
+
+def _config(mode: Mode, surfaces: frozenset[Surface], wire: WireVersion) -> Config:
+    if mode is Mode.DISABLED:
         if surfaces:
             raise _Refused(Invalid.SURFACE_ENABLED_WHILE_DISABLED)
         return Disabled()
-    _exact_literals(_mapping(block["provider"]), PROVIDER)
     if not surfaces:
         raise _Refused(Invalid.NO_SURFACE_ENABLED)
-    version = block["schema_version"]
-    assert type(version) is int
-    return Active(Mode(mode), surfaces, WIRE_OF_SCHEMA[version])
+    return Active(mode, surfaces, wire)
 
 
 _ACTIVE_KEYS: Final = ("schema_version", "mode", "surfaces", "provider")
 
+_ANCHOR_KEYS: Final = ("schema_version", "mode", "surfaces", "timeout_seconds", "provider")
+
 _PARSERS: Final[tuple[tuple[object, Callable[[Mapping[str, object]], Config]], ...]] = (
     (1, _parse_open_prose),
     (2, _parse_open_prose),
+    (WireVersion.ANCHOR_GRAMMAR.value, _parse_anchor_grammar),
 )
 
 
@@ -141,18 +172,22 @@ def _exact_keys(mapping: Mapping[str, object], keys: tuple[str, ...]) -> None:
         raise _Refused(Invalid.UNKNOWN_KEY)
 
 
-def _surfaces(value: object) -> frozenset[Surface]:
+def _flags_on(value: object, names: tuple[str, ...]) -> frozenset[str]:
     mapping = _mapping(value)
-    _exact_keys(mapping, tuple(Surface))
+    _exact_keys(mapping, names)
     if any(type(flag) is not bool for flag in mapping.values()):
         raise _Refused(Invalid.WRONG_TYPE)
-    return frozenset(surface for surface in Surface if mapping[surface])
+    return frozenset(name for name in names if mapping[name])
 
 
 def _exact_literals(mapping: Mapping[str, object], literals: Mapping[str, object]) -> None:
     _exact_keys(mapping, tuple(literals))
     for key, literal in literals.items():
-        if type(mapping[key]) is not type(literal):
-            raise _Refused(Invalid.WRONG_TYPE)
-        if mapping[key] != literal:
-            raise _Refused(Invalid.WRONG_LITERAL)
+        _exact_literal(mapping[key], literal)
+
+
+def _exact_literal(value: object, literal: object) -> None:
+    if type(value) is not type(literal):
+        raise _Refused(Invalid.WRONG_TYPE)
+    if value != literal:
+        raise _Refused(Invalid.WRONG_LITERAL)

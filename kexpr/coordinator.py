@@ -25,10 +25,10 @@ from kexpr.config import Active, Config, InvalidConfig, from_extra
 from kexpr.errors import AuthorityFailed, ClaimRefused, KexprError, Rejected, UnknownPresentation
 from kexpr.failpoints import reach
 from kexpr.manifest import Manifest
-from kexpr.surfaces import presentation_segments_v1
 from kexpr.telemetry import OutcomeRecord, Telemetry
 from kexpr.transport import ClientFactory, CompletionRequest, check_environment, read_api_key
-from kexpr.wire.contract import OPEN_PROSE, Contract
+from kexpr.wire.contract import Contract
+from kexpr.wire.contracts import CONTRACTS
 
 if TYPE_CHECKING:
     from kexpr.state import State
@@ -142,7 +142,7 @@ class Coordinator:
         if isinstance(config, InvalidConfig):
             telemetry.config_invalid(config.reason)
         self._active = config if isinstance(config, Active) else None
-        self._contract: Contract | None = OPEN_PROSE[config.wire] if isinstance(config, Active) else None
+        self._contract: Contract | None = CONTRACTS[config.wire] if isinstance(config, Active) else None
         self._identity_key = identity_key
         self._telemetry = telemetry
         self._clients = clients or ClientFactory()
@@ -238,7 +238,7 @@ class Coordinator:
 
     def _present_admitted(self, job: Job, flag: Cancellation) -> Presented:
         try:
-            manifest = presentation_segments_v1(job.presentation)
+            manifest = self._contract_in_use().manifest(job.presentation)
         except UnknownPresentation:
             return self._not_attempted(job, Outcome.UNKNOWN_PRESENTATION)
         if manifest.surface is not job.authority.surface or manifest.canonical_body != job.canonical_payload:
@@ -259,7 +259,7 @@ class Coordinator:
         return self._attempt(replace(job, authority=self._observe(job.authority)), manifest, identity_key, flag)
 
     def _environment_refusal(self) -> Outcome | None:
-        if read_api_key(self._environ) is None:
+        if read_api_key(self._environ) is None and not self._contract_in_use().claims_without_credential:
             return Outcome.CREDENTIAL_UNAVAILABLE
         try:
             check_environment(self._environ)
@@ -337,6 +337,8 @@ class _Exchange:
     def rule(self, job: Job, manifest: Manifest, identity_key: bytes, mode: Mode, started: float) -> Ruling:
         """`started` is the monotonic second at which the claim began; the lease runs from no earlier."""
         reason: Reason
+        if self._contract.claims_without_credential and read_api_key(self._environ) is None:
+            return Ruling(Outcome.CREDENTIAL_UNAVAILABLE)
         try:
             candidate = self._ask(job, manifest, identity_key, started)
         except Rejected as rejected:

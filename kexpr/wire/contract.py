@@ -14,6 +14,7 @@ from kexpr.attempt import Candidate
 from kexpr.codes import Reason, WireVersion
 from kexpr.errors import Rejected
 from kexpr.manifest import Manifest, SlotText, compose
+from kexpr.surfaces import presentation_segments_v1
 from kexpr.wire import kexp_wire
 from kexpr.wire.completion import TokenLimits, read_completion
 from kexpr.wire.instructions import instructions
@@ -25,7 +26,7 @@ TOKEN_LIMITS: Final = TokenLimits(prompt=600, completion=160, total=760)
 
 
 class Contract(Protocol):
-    """What the coordinator needs of a contract. Neither method does any I/O."""
+    """What the coordinator needs of a contract. No method does any I/O."""
 
     @property
     def version(self) -> str: ...
@@ -37,6 +38,15 @@ class Contract(Protocol):
 
     @property
     def instructions(self) -> str: ...
+
+    @property
+    def claims_without_credential(self) -> bool:
+        """Whether a missing credential is a final outcome, found after the claim, and not a refusal before it."""
+        ...
+
+    def manifest(self, presentation: object) -> Manifest:
+        """What is frozen and what is not; raises `UnknownPresentation`."""
+        ...
 
     def issue(self, manifest: Manifest, identity_key: bytes, artifact_identity: tuple[str, ...]) -> Issued:
         """The request for `manifest` under fresh aliases; raises `Rejected`."""
@@ -63,6 +73,13 @@ class OpenProse:
     @property
     def instructions(self) -> str:
         return instructions(self.wire)
+
+    @property
+    def claims_without_credential(self) -> bool:
+        return False
+
+    def manifest(self, presentation: object) -> Manifest:
+        return presentation_segments_v1(presentation)
 
     def issue(self, manifest: Manifest, identity_key: bytes, artifact_identity: tuple[str, ...]) -> Issued:
         return kexp_wire.issue(manifest, self.wire, identity_key=identity_key, artifact_identity=artifact_identity)
