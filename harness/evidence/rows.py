@@ -372,10 +372,10 @@ def _tallies(value: Any) -> tuple[MirrorTally, ...]:
 
 
 def _record_of(cls: type[T], value: Any) -> T:
-    names = _FIELDS[cls]
-    if type(value) is not dict or value.keys() != names.keys():
+    names, decoders = _FIELDS[cls]
+    if type(value) is not dict or value.keys() != names:
         raise _Malformed
-    return cls(**{name: decoder(value[name]) for name, decoder in names.items()})
+    return cls(*[decoder(value[name]) for name, decoder in decoders])
 
 
 _COUNT_MAX: Final = 10**9
@@ -437,9 +437,14 @@ _DECODERS: Final[Mapping[str, Decoder]] = {
     "wire_version": _code(WireVersion),
 }
 
-_FIELDS: Final[Mapping[type[Any], Mapping[str, Decoder]]] = {
-    cls: {item.name: _DECODERS[item.name] for item in fields(cls)} for cls in (*_TYPES.values(), Pin, MirrorTally)
+_FIELDS: Final[Mapping[type[Any], tuple[frozenset[str], tuple[tuple[str, Decoder], ...]]]] = {
+    cls: (
+        frozenset(item.name for item in fields(cls)),
+        tuple((item.name, _DECODERS[item.name]) for item in fields(cls)),
+    )
+    for cls in (*_TYPES.values(), Pin, MirrorTally)
 }
+"""The names of a record, and what decodes each of its fields in order."""
 
 
 def encode(row: EvidenceRow) -> Record:
