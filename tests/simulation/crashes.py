@@ -14,7 +14,18 @@ from kexpr.testing.simulation.scheduler import Process, Scheduler, Task
 from kexpr.testing.simulation.world import World
 from tests.simulation.scenery import SCENERY
 
-__all__ = ["Crash", "crashed", "crashes", "cut", "lose_power", "recover", "repaired", "survivors"]
+__all__ = [
+    "Crash",
+    "alone",
+    "crashed",
+    "crashes",
+    "cut",
+    "kill_in_every_state",
+    "lose_power",
+    "recover",
+    "repaired",
+    "survivors",
+]
 
 ZEROS_EVERY = 31
 """Bytes between the places where zero-filled parts begin; prefixes are taken at each byte."""
@@ -29,10 +40,10 @@ class Crash:
     held: tuple[object, ...]
 
 
-def alone(kind: Kind) -> World:
+def alone(kind: Kind, slots: int = 1) -> World:
     """The first seed whose only message is of the kind."""
     for seed in range(200):
-        world = World(seed, SCENERY, messages=1, slots=1)
+        world = World(seed, SCENERY, messages=1, slots=slots)
         if world.subjects[0].message.kind is kind:
             world.provider.behaviours = ("prompt",)
             return world
@@ -147,3 +158,11 @@ def contents(disk: Disk) -> bytes:
 
 def _counting(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if ".torn-" not in name and name != "lock"}
+
+
+def kill_in_every_state(kind: Kind, mode: Mode) -> None:
+    """The machine goes on: what was written is there, synced or not, and the claim is still alive."""
+    for crash in crashes(kind, mode):
+        with crashed(kind, crash, mode) as world:
+            world.stop_all()
+            recover(world)

@@ -1,7 +1,9 @@
 """One history by its seed, and the command that replays it when it fails."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from kexpr.testing.simulation.world import World
 from tests.simulation.scenery import SCENERY
@@ -24,6 +26,7 @@ class Coverage:
         self.steps += world.steps
         self.checks += world.invariants.checks
         self.seen.update(f"start {fault}" for fault in world.start_faults)
+        self.seen.update(world.happened)
         self.seen.update(["lied to"] * world.was_lied_to)
         for subject in world.subjects:
             message = subject.message
@@ -45,11 +48,14 @@ class HistoryFailed(AssertionError):
         self.seed = seed
 
 
-def run_history(seed: int, coverage: Coverage | None = None, steps: int = STEPS) -> World:
-    world = World(seed, SCENERY)
+def run_history(
+    seed: int, coverage: Coverage | None = None, *, favourites: Mapping[str, float] = MappingProxyType({})
+) -> World:
+    """Raises `HistoryFailed`; the replay it names has no `favourites`."""
+    world = World(seed, SCENERY, favourites=favourites)
     failure: Exception | None = None
     try:
-        world.run(steps)
+        world.run(STEPS)
     except Exception as error:
         failure = error
     if failure is not None:

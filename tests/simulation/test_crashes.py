@@ -4,7 +4,16 @@ import pytest
 
 from kexpr.codes import Mode
 from kexpr.testing.simulation.invariants import Kind
-from tests.simulation.crashes import crashed, crashes, cut, lose_power, recover, repaired, survivors
+from tests.simulation.crashes import (
+    crashed,
+    crashes,
+    cut,
+    kill_in_every_state,
+    lose_power,
+    recover,
+    repaired,
+    survivors,
+)
 
 MODES = (Mode.ENABLED, Mode.SHADOW, Mode.DISABLED)
 LEAST_STATES = {Mode.ENABLED: 2_000, Mode.SHADOW: 2_000, Mode.DISABLED: 100}
@@ -36,8 +45,4 @@ def test_every_state_of_the_disk_after_a_power_cut(kind: Kind, mode: Mode) -> No
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("kind", Kind)
 def test_a_kill_in_every_state(kind: Kind, mode: Mode) -> None:
-    """The machine goes on: what was written is there, synced or not, and the claim is still alive."""
-    for crash in crashes(kind, mode):
-        with crashed(kind, crash, mode) as world:
-            world.stop_all()
-            recover(world)
+    kill_in_every_state(kind, mode)

@@ -8,9 +8,10 @@ import errno
 import os
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 from unittest import mock
 
@@ -30,7 +31,7 @@ from kexpr.testing.simulation.invariants import RULES, Actor, InvariantBroken, I
 from kexpr.testing.simulation.provider import BEHAVIOURS, Clients, Provider
 from kexpr.testing.simulation.scheduler import Process, Scheduler, Task
 
-__all__ = ["Scenery", "World"]
+__all__ = ["EVENTS", "Scenery", "World"]
 
 DAY_MS: Final = 86_400_000
 _SETTLING_TAPS: Final = 3
@@ -57,8 +58,22 @@ class _Slot:
 class World:
     """One history. `steps` counts what was checked; `trace` is its last part, for people."""
 
-    def __init__(self, seed: object, scenery: Scenery, *, messages: int = 4, slots: int = 2) -> None:
+    def __init__(
+        self,
+        seed: object,
+        scenery: Scenery,
+        *,
+        messages: int | None = None,
+        slots: int = 2,
+        favourites: Mapping[str, float] = MappingProxyType({}),
+    ) -> None:
+        """`messages` and their paths are drawn where not given; `favourites` multiply the weights of events."""
         self.random = random.Random(str(seed))
+        # Each history has its own favourites among the events: what needs two rare ones then happens too.
+        self._weights = [
+            weight * _FAVOUR[self.draw(len(_FAVOUR))] * favourites.get(event.__name__, 1)
+            for event, weight in _EVENT_WEIGHTS.items()
+        ]
         self.scheduler = Scheduler(self._on_step)
         self.machine = MachineClock()
         self.disk = Disk()
@@ -66,7 +81,7 @@ class World:
         self.host = Host(self.scheduler, self._tap)
         self.provider = Provider(scenery.answer, self.machine, self.scheduler, self.draw)
         self.locks = CooperativeLocks(self.scheduler)
-        self.subjects = [self._subject(scenery, number) for number in range(messages)]
+        self.subjects = [self._subject(scenery, number) for number in range(messages or 3 + self.draw(5))]
         self.invariants = Invariants([subject.message for subject in self.subjects])
         self.slots = [_Slot(number) for number in range(1, slots + 1)]
         self.steps = 0
@@ -124,7 +139,7 @@ class World:
 
     def happen(self) -> None:
         """One event."""
-        [event] = self.random.choices(_EVENTS, _WEIGHTS)
+        [event] = self.random.choices(_EVENTS, self._weights)
         self._note(event.__name__)
         self.happened.add(event.__name__)
         event(self)
@@ -177,7 +192,7 @@ class World:
     def tap(self) -> None:
         up = [slot for slot in self.slots if slot.gateway]
         if up and len(self.scheduler.tasks) < 5:
-            slot, subject = up[self.draw(len(up))], self.subjects[self.draw(len(self.subjects))]
+            slot, subject = up[self.draw(len(up))], self._some_subject()
             if not self._is_being_saved_elsewhere(slot, subject):
                 self.tap_on(slot, subject)
 
@@ -269,10 +284,10 @@ class World:
 
     def change_pins(self) -> None:
         name = ("registry", "config", "destination", "binding")[self.draw(4)]
-        self.host.revisions[f"{name}/{self.subjects[self.draw(len(self.subjects))].identity}"] += 1
+        self.host.revisions[f"{name}/{self._some_subject().identity}"] += 1
 
     def use_session(self) -> None:
-        self.host.consumed[self.subjects[self.draw(len(self.subjects))].identity] = False
+        self.host.consumed[self._some_subject().identity] = False
 
     def fence(self) -> None:
         self.host.fenced = not self.host.fenced
@@ -374,6 +389,12 @@ class World:
         self._seen_version = self.disk.version
         for ledger in LEDGERS:
             self.invariants.durable(ledger, self._lines(ledger), actor)
+
+    def _some_subject(self) -> Subject:
+        """Any, but more often one that a tap is at."""
+        running = [subject for subject, _ in self._taps.values()]
+        among = running if running and self.draw(2) else self.subjects
+        return among[self.draw(len(among))]
 
     def _use_sessions(self) -> None:
         """The host has not forgotten what it did: a session that a card came of is not just consumed any more."""
@@ -534,4 +555,6 @@ _EVENT_WEIGHTS: Final = {
     World.find_key: 6,
 }
 _EVENTS: Final = list(_EVENT_WEIGHTS)
-_WEIGHTS: Final = list(_EVENT_WEIGHTS.values())
+EVENTS: Final = tuple(event.__name__ for event in _EVENTS)
+"""By name, all that may happen."""
+_FAVOUR: Final = (0.3, 1, 1, 3)
