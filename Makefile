@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: setup dashboards proof sample test test-openai-floor soak check clean
+.PHONY: setup dashboards proof sample test test-openai-floor soak check clean fuzz-anchor-grammar
 
 setup: $(STAMP)
 
@@ -35,6 +35,10 @@ dashboards: setup
 MINUTES ?= 10
 soak: setup
 	$(BIN)/python -m tests.simulation.soak --minutes $(MINUTES)
+
+# A million mutated answers of the anchor grammar against the reference parser; the suite runs 20,000.
+fuzz-anchor-grammar: setup
+	$(BIN)/python -m tests.support.anchor_fuzz 1000000
 
 # The committed sample: a rehearsal of proof and fourteen days, which can never be approved (exit 6).
 sample: setup
