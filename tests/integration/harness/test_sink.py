@@ -200,6 +200,17 @@ def test_an_authority_that_fails_is_a_failure(
     assert harness.summary().pairs[DAILY].outcomes == {Outcome.CANONICAL_COMMIT_ERROR: 1}
 
 
+def test_a_gateway_that_dies_in_a_call_leaves_an_orphan(harness: EvidenceLedger, directory: Path) -> None:
+    with gateway(directory) as at:
+        at.sink.observe(MemoryArtifact(Surface.DAILY)).claim(Mode.SHADOW)
+        assert (harness.summary().in_progress, calls_of(harness).orphans) == (1, 0)
+    assert (harness.summary().in_progress, calls_of(harness).orphans) == (0, 1)
+    with gateway(directory) as at:
+        at.save(0)
+        assert at.sink.missed == 0
+    assert calls_of(harness) == Calls(intents=2, outcomes=1, accepted=1, requests=1, orphans=1)
+
+
 def test_broken_evidence_changes_nothing_for_the_customer(harness: EvidenceLedger, directory: Path) -> None:
     with gateway(directory) as at:
         first = at.save(0)
