@@ -10,6 +10,7 @@ import click
 
 from harness.commands.observe import audit_command, ingest_command, observe
 from harness.commands.report import approve_command, report_command, verify_command
+from harness.commands.serve import serve_command
 from harness.commands.shared import LIVE_SWITCH, WIRES, Stop, print_json, require_live, stops, warn, wire_of
 from kexpr import __version__
 from kexpr.exits import Exit
@@ -178,7 +179,15 @@ def _percent(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1%}"
 
 
-for command in (observe, audit_command, ingest_command, report_command, approve_command, verify_command):
+for command in (
+    observe,
+    audit_command,
+    ingest_command,
+    report_command,
+    approve_command,
+    verify_command,
+    serve_command,
+):
     cli.add_command(command)
 
 
