@@ -15,12 +15,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "block" in metafunc.fixturenames:
-        metafunc.parametrize("block", range(BLOCKS) if metafunc.config.getoption("--seed") is None else [0])
+        metafunc.parametrize("block", range(BLOCKS) if metafunc.config.getoption("--seed", None) is None else [0])
 
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int | None:
-    chosen: int | None = request.config.getoption("--seed")
+    chosen: int | None = request.config.getoption("--seed", None)
     return chosen
 
 

@@ -8,7 +8,7 @@ from harness.manifests import synthetic
 from harness.rehearsal.prose import answer
 from kexpr.codes import Surface
 from kexpr.testing.simulation.gateway import Presentation
-from kexpr.testing.simulation.world import Scenery
+from kexpr.testing.simulation.site import Scenery
 
 
 @cache
