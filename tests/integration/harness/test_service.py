@@ -5,7 +5,7 @@ import re
 import signal
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -172,8 +172,12 @@ def test_more_connections_than_it_takes_leave_room_for_the_next(service: Service
 
 
 def test_a_giant_head_is_refused(service: Service) -> None:
-    answer = service.ask("/healthz", headers={"X-Long": "x" * 400_000})
-    assert answer.status in {400, 431}
+    """The connection is closed with what it still sends unread, which the peer may see as a reset."""
+    status = None
+    with suppress(ConnectionError):
+        status = service.ask("/healthz", headers={"X-Long": "x" * 400_000}).status
+    assert status in {None, 400, 431}
+    assert service.ask("/healthz").status == 200
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
