@@ -15,6 +15,7 @@ from harness.profiles import PAIRS, Pair
 from harness.readiness.gates import GATES, Facts, judge_gate
 from harness.readiness.model import (
     LADDERS,
+    WORST_FIRST,
     Bounds,
     Gate,
     GateVerdict,
@@ -30,14 +31,14 @@ from kexpr.ledger.protocol import Head
 
 __all__ = ["assess"]
 
-_WORST_FIRST: Final = {
+_VERDICT_OF: Final = {
     GateVerdict.BROKEN: Verdict.INVALID,
     GateVerdict.FAILED: Verdict.NOT_READY,
     GateVerdict.MISSING: Verdict.INSUFFICIENT,
     GateVerdict.REHEARSAL: Verdict.REHEARSAL,
     GateVerdict.PASSED: Verdict.READY,
 }
-_AS_GATE: Final[Mapping[Verdict, GateVerdict]] = {verdict: gate for gate, verdict in _WORST_FIRST.items()}
+_AS_GATE: Final[Mapping[Verdict, GateVerdict]] = {verdict: gate for gate, verdict in _VERDICT_OF.items()}
 
 _RATES: Final = (0.05, 0.01)
 """Failure rates that a report says how many clean calls rule out."""
@@ -80,7 +81,7 @@ def _assess_pair(
 
 def _verdict(gates: tuple[Gate, ...]) -> Verdict:
     seen = {gate.verdict for gate in gates}
-    return next(verdict for gate, verdict in _WORST_FIRST.items() if gate in seen)
+    return next(_VERDICT_OF[verdict] for verdict in WORST_FIRST if verdict in seen)
 
 
 def _furthest(facts: Facts) -> Phase:

@@ -13,6 +13,7 @@ from kexpr.ledger.protocol import Head
 
 __all__ = [
     "LADDERS",
+    "WORST_FIRST",
     "Bounds",
     "Gate",
     "GateCode",
@@ -84,6 +85,15 @@ class GateVerdict(StrEnum):
     BROKEN = "broken"
 
 
+WORST_FIRST: Final = (
+    GateVerdict.BROKEN,
+    GateVerdict.FAILED,
+    GateVerdict.MISSING,
+    GateVerdict.REHEARSAL,
+    GateVerdict.PASSED,
+)
+
+
 class GateReason(StrEnum):
     """Why a gate is not passed."""
 
@@ -130,6 +140,11 @@ class PhaseReadiness:
     phase: Phase
     verdict: Verdict
     gates: tuple[Gate, ...]
+
+    @property
+    def deciding(self) -> Gate:
+        """The gate that decides the verdict: the first of the worst."""
+        return min(self.gates, key=lambda gate: WORST_FIRST.index(gate.verdict))
 
 
 @dataclass(frozen=True, slots=True)

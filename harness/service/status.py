@@ -11,7 +11,7 @@ from typing import Final
 from harness.evidence.rows import RunKind
 from harness.evidence.summary import Calls, EvidenceSummary
 from harness.profiles import Pair
-from harness.readiness.model import GateVerdict, PairReadiness, Phase, PhaseReadiness, Readiness
+from harness.readiness.model import PairReadiness, Phase, PhaseReadiness, Readiness
 from harness.reading import Reading
 from harness.verdict import Verdict
 from kexpr import __version__
@@ -146,10 +146,10 @@ def _phase(phase: PhaseReadiness, *, now: bool) -> str:
 
 
 def _why(judged: PairReadiness) -> str:
-    """The first gate that keeps the current phase from being passed."""
+    """The gate that keeps the current phase from being passed."""
     phase = _current(judged.phases, judged.phase)
-    gate = next((gate for gate in phase.gates if gate.verdict is not GateVerdict.PASSED), None)
-    if gate is None or gate.reason is None:
+    gate = phase.deciding
+    if gate.reason is None:
         return ""
     seen = f"{gate.observed} of {gate.required}"
     return f'<p class="soft">{phase.phase.value} {gate.code.value}: {gate.reason.value} ({seen})</p>'

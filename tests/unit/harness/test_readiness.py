@@ -329,3 +329,10 @@ def test_each_pair_is_enabled_by_the_phase_of_its_surface() -> None:
     for pair, ladder in LADDERS.items():
         assert pair.surface in SURFACES[ladder[-1]][pair.profile]
         assert PATHS[pair.surface]
+
+
+def test_the_worst_gate_decides() -> None:
+    summary = failed(clean_summary(range(1, 14), provider=ProviderKind.REHEARSAL), WEEKLY, day(3))
+    phase = of(assess(summary, POLICY, AS_OF), WEEKLY).phases[2]
+    assert (phase.deciding.code, phase.deciding.reason) == (GateCode.NO_FAILURE, GateReason.CALLS_FAILED)
+    assert of(assess(clean_summary(), POLICY, AS_OF)).phases[2].deciding.reason is None
