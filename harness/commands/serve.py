@@ -30,9 +30,7 @@ _DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
 @click.option("--allow-non-loopback", is_flag=True, help="Listen on an address that others can reach.")
 @click.option("--tls-certificate", type=_PEM, help="PEM chain.")
 @click.option("--tls-key", type=_PEM, help="PEM key.")
-@click.option(
-    "--schedule", is_flag=True, help="Make each UTC day's calls here, as `observe run --due` does."
-)
+@click.option("--schedule", is_flag=True, help="Make each UTC day's calls here, as `observe run --due` does.")
 @click.option("--calls-per-day", type=click.IntRange(1, 100), default=1, show_default=True, help="For each surface.")
 @click.option("--wire", type=WIRES, default="2", show_default=True, help="Version of the wire.")
 @click.option("--live", is_flag=True, help=f"Spend real calls; needs {LIVE_SWITCH}=1 and OPENAI_API_KEY.")
