@@ -18,7 +18,7 @@ from kexpr.errors import StoreFault
 from kexpr.ledger.jsonl import JsonlLedger
 from kexpr.ledger.segments import Segments
 from kexpr.ledger.tombstones import Tombstones
-from kexpr.paths.daily import _RecentEvents
+from kexpr.paths.daily import DailyPath
 from kexpr.private_files import write_all
 from kexpr.testing.simulation.disk import ProcessFiles
 from kexpr.testing.simulation.host import _ProcessLocks
@@ -155,7 +155,7 @@ def _stop_of(authority: WeeklyAuthority) -> StoreFault | None:
 
 
 def no_memory_of_canonical_edits(patch: Patch) -> None:
-    patch.setattr(_RecentEvents, "__contains__", lambda self, event: False)
+    patch.setattr(DailyPath, "_once", lambda self, message, when_absent: when_absent())
 
 
 def no_publication_lock(patch: Patch) -> None:

@@ -56,7 +56,7 @@ class Node:
     durable: bytearray = field(default_factory=bytearray, repr=False)
     pending: list[_Change] = field(default_factory=list, repr=False)
     lost: list[_Change] = field(default_factory=list, repr=False)
-    """Changes of a failed fsync: in the cache, never to be written."""
+    """Writes of a failed fsync: in the cache, never on the disk."""
     errors: int = 0
     entries: dict[str, "Node"] = field(default_factory=dict, repr=False)
     durable_entries: dict[str, "Node"] = field(default_factory=dict, repr=False)
@@ -66,6 +66,7 @@ class Node:
     def change(self, change: _Change) -> None:
         change.apply(self.content)
         self.pending.append(change)
+        self._outdate(change)
 
     def sync(self) -> None:
         self.durable_entries = dict(self.entries)
@@ -74,9 +75,17 @@ class Node:
         self.pending.clear()
 
     def fail_sync(self) -> None:
+        """Data is lost; a cut is the file system's own, which writes it with the next fsync."""
         self.errors += 1
-        self.lost += self.pending
-        self.pending.clear()
+        changes, self.pending = self.pending, []
+        for change in changes:
+            (self.pending if change.data is None else self.lost).append(change)
+            self._outdate(change)
+
+    def _outdate(self, change: _Change) -> None:
+        """What was lost and then cut off is missed by nobody."""
+        if change.data is None:
+            self.lost = [lost for lost in self.lost if lost.offset < change.offset]
 
     def settle(self, content: bytes) -> None:
         """After a restart of the machine, `content` is all there is."""

@@ -204,3 +204,19 @@ def test_a_backup_is_what_it_was() -> None:
     assert files.stat("/d/f").st_ino != before
     with pytest.raises(KeyError):
         computer.disk.copy_of("/absent")
+
+
+def test_a_cut_whose_fsync_failed_is_made_by_the_next_one() -> None:
+    """As a repair that failed, and was done again: what was cut off is not what the disk owes."""
+    computer = Computer()
+    files = computer.process()
+    fd = synced_file(files)
+    files.write(fd, b"torn")
+    files.ftruncate(fd, 5)
+    computer.faults.arm("fsync", errno.EIO)
+    with pytest.raises(OSError, match="simulated"):
+        files.fsync(fd)
+    files.write(fd, b"later\n")
+    files.fsync(fd)
+    assert not computer.disk.is_lying()
+    assert computer.disk.durable_content("/d") == {"f": b"kept\nlater\n"}
