@@ -12,7 +12,7 @@ under the attempt's id was written before the deadline, and is recovered as it i
 import os
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -172,11 +172,19 @@ class OutcomeJournal:
         key = self.artifact_key(ANCHOR_SURFACE_OF[surface], *identity)
         return JournalArtifact(self, key, surface, delivery)
 
-    def claim(self, key: str, surface: AnchorSurface, mode: Mode) -> Ticket:
+    def hold(self, key: str) -> AbstractContextManager[None]:
+        """The artifact's lock, for a canonical text of an artifact without a row: no claim is made meanwhile.
+
+        Nothing but `state` may be called under it. Raises `LedgerFailed`.
+        """
+        return self._locks.hold("journal", key)
+
+    def claim(self, artifact: "JournalArtifact", mode: Mode) -> Ticket:
         """Make `attempt_started` durable. Raises `ClaimRefused` where there is a row."""
         require_attempting(mode)
-        with self._locks.hold("journal", key), self._ledger.transaction() as transaction:
-            if key in self._records:
+        key, surface = artifact.key, ANCHOR_SURFACE_OF[artifact.surface]
+        with self.hold(key), self._ledger.transaction() as transaction:
+            if key in self._records or not artifact.may_claim():
                 raise ClaimRefused
             state = next_state(JournalState.ABSENT, JournalOutcome.ATTEMPT_STARTED)
             lease = lease_from(transaction.now)
@@ -200,7 +208,7 @@ class OutcomeJournal:
 
     def finalize(self, artifact: "JournalArtifact", ticket: Ticket, asked: Asked) -> Finalized:
         """See `ArtifactAuthority.finalize`. A selected body is delivered in here, between the check and the row."""
-        with self._locks.hold("journal", artifact.key):
+        with self.hold(artifact.key):
             with self._ledger.transaction() as transaction:
                 decision = self._decide(transaction, artifact, asked)
                 if decision.finalized.outcome is not Outcome.SELECTED and decision.is_new:
@@ -221,7 +229,7 @@ class OutcomeJournal:
             return self._with_body(artifact, found)
         if isinstance(found, Absent):
             return found
-        with self._locks.hold("journal", artifact.key):
+        with self.hold(artifact.key):
             self._end_expired(artifact.key, artifact.delivery)
             found = self.state(artifact.key)
         return self._with_body(artifact, found)
@@ -253,7 +261,7 @@ class OutcomeJournal:
         ended = 0
         for record in started:
             delivery = ask(delivery_of, AnchorSurface(record.surface), record.artifact_key)
-            with self._locks.hold("journal", record.artifact_key):
+            with self.hold(record.artifact_key):
                 ended += self._end_expired(record.artifact_key, delivery)
         return ended
 
@@ -313,6 +321,10 @@ class OutcomeJournal:
         self._records[record.artifact_key] = record
 
 
+def _always() -> bool:
+    return True
+
+
 def _has_rows(directory: PrivateDirectory) -> bool:
     return directory.exists(JOURNAL_NAME) and directory.size(JOURNAL_NAME) > 0
 
@@ -335,12 +347,14 @@ class JournalArtifact:
     key: str = field(repr=False)
     surface: Surface
     delivery: Delivery = field(repr=False)
+    may_claim: Callable[[], bool] = field(default=_always, repr=False)
+    """Asked under the artifact's lock; False is a refusal without a row."""
 
     def is_fresh(self) -> bool:
         return isinstance(self.journal.state(self.key), Absent)
 
     def claim(self, mode: Mode) -> Ticket:
-        return self.journal.claim(self.key, ANCHOR_SURFACE_OF[self.surface], mode)
+        return self.journal.claim(self, mode)
 
     def finalize(self, ticket: Ticket, ruling: Ruling, cancellation: Cancellation) -> Finalized:
         return self.journal.finalize(self, ticket, Asked(ticket.attempt_id, ruling, cancellation.is_set()))

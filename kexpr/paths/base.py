@@ -9,7 +9,7 @@ from kexpr.errors import AuthorityFailed, KexprError, StoreFault
 from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import STOPPED, Held, Publication, ThreadTimers, Timers
 
-__all__ = ["Path", "stopping"]
+__all__ = ["Path", "stopping", "watched"]
 
 
 class Path:
@@ -33,9 +33,14 @@ class Path:
 
     def _watched(self, publication: Publication, again: Callable[[], object]) -> Publication:
         """Arm a timer that looks again at the end of a claim in flight."""
-        if publication.wait_ms:
-            self._timers.call_later(publication.wait_ms, lambda: _quietly(again))
-        return publication
+        return watched(self._timers, publication, again)
+
+
+def watched(timers: Timers, publication: Publication, again: Callable[[], object]) -> Publication:
+    """Arm a timer that looks again at the end of a claim in flight."""
+    if publication.wait_ms:
+        timers.call_later(publication.wait_ms, lambda: _quietly(again))
+    return publication
 
 
 def stopping(prepare: Callable[[], Publication]) -> Callable[[], Publication]:

@@ -20,7 +20,7 @@ from kexpr.paths.base import Path
 from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import Held, Preparation, Publication, Timers, publication_of, publish, publish_async
 
-__all__ = ["DailyMessage", "DailyPath"]
+__all__ = ["DailyMessage", "DailyPath", "RecentEvents"]
 
 Edit = Callable[[str], None]
 AsyncEdit = Callable[[str], Awaitable[None]]
@@ -53,7 +53,7 @@ class DailyPath(Path):
     ) -> None:
         super().__init__(coordinator, locks, timers)
         self._authority = authority
-        self._edited = _RecentEvents()
+        self._edited = RecentEvents()
 
     def first_save(self, message: DailyMessage, edit: Edit) -> Publication:
         """Edit the message of a first save. A claim in flight elsewhere: nothing now, a canonical replay at its end."""
@@ -118,7 +118,7 @@ class DailyPath(Path):
         return publication_of(presented, presented.body or message.canonical_payload)
 
 
-class _RecentEvents:
+class RecentEvents:
     """The events of the last edits without a row. In memory: after a restart the host replays what it has saved."""
 
     def __init__(self) -> None:
