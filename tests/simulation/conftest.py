@@ -18,6 +18,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("block", range(BLOCKS) if metafunc.config.getoption("--seed", None) is None else [0])
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With a seed, only its history runs."""
+    if config.getoption("--seed", None) is not None:
+        items[:] = [item for item in items if item.name.startswith("test_any_history")]
+
+
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> int | None:
     chosen: int | None = request.config.getoption("--seed", None)
