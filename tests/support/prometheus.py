@@ -32,6 +32,8 @@ __all__ = ["STEP_SECONDS", "Prometheus", "backfill", "prometheus"]
 
 STEP_SECONDS: Final = 3_600
 _LOOKBACK: Final = "65m"
+_ONE_BLOCK: Final = "--max-block-duration=744h"
+"""Otherwise one for every two hours, each of which reads the whole history."""
 _START_SECONDS: Final = 30
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -67,7 +69,7 @@ class Prometheus:
 def backfill(data: Path, evidence: Path, rules: Path, *, end_s: int, labels: Mapping[str, str]) -> int:
     """Blocks in `data` for the hours of the evidence until `end_s`, recorded series too; the first Unix time in them.
 
-    `labels` are those that a scrape would add.
+    `labels` are those that a scrape would add; the groups of `rules` are evaluated at their own interval.
     """
     rows = _rows(evidence)
     start_s = (_unix(rows[0]) // STEP_SECONDS - 1) * STEP_SECONDS
@@ -76,11 +78,11 @@ def backfill(data: Path, evidence: Path, rules: Path, *, end_s: int, labels: Map
     with history.open("w", encoding="utf-8") as file:
         file.writelines(_lines(rows, times, labels))
         file.write("# EOF\n")
-    _promtool("create-blocks-from", "openmetrics", history, data)
+    _promtool("create-blocks-from", "openmetrics", _ONE_BLOCK, history, data)
     with prometheus(data, "scrape_configs: []") as raw:
         _promtool(
-            "create-blocks-from", "rules", f"--url={raw.url}", f"--start={start_s}", f"--end={times[-1]}",
-            f"--eval-interval={STEP_SECONDS}s", f"--output-dir={data}", rules,
+            "create-blocks-from", "rules", _ONE_BLOCK, f"--url={raw.url}", f"--start={start_s}", f"--end={times[-1]}",
+            f"--output-dir={data}", rules,
         )  # fmt: skip
     return start_s
 

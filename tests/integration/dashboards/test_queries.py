@@ -44,19 +44,25 @@ def fortnight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fortnight]:
         target = f"127.0.0.1:{service.port}"
         end_s = int(time.time()) - 600
         labels = {"job": "kexpr-harness", "instance": target}
-        start_s = backfill(data, state / EVIDENCE, PROMETHEUS / "rules.yml", end_s=end_s, labels=labels)
+        _rules(root, "1h")
+        start_s = backfill(data, state / EVIDENCE, root / "rules.yml", end_s=end_s, labels=labels)
         with prometheus(data, _configuration(root, target)) as server:
             _wait_for(server, f"{UP} == 1")
             _wait_for(server, "profile_surface_phase:kexpr_harness_gates:passed_ratio", age_s=30)
             yield Fortnight(server, start_s, end_s)
 
 
-def _configuration(root: Path, target: str) -> str:
-    """The scrape example with this exporter's address, each second instead of each minute."""
+def _rules(root: Path, interval: str) -> None:
+    """The rules as checked in, evaluated more or less often."""
     for name in ("rules.yml", "alerts.yml"):
         text = (PROMETHEUS / name).read_text("utf-8")
         assert RULE_INTERVAL in text
-        (root / name).write_text(text.replace(RULE_INTERVAL, "interval: 1s"), "utf-8")
+        (root / name).write_text(text.replace(RULE_INTERVAL, f"interval: {interval}"), "utf-8")
+
+
+def _configuration(root: Path, target: str) -> str:
+    """The scrape example with this exporter's address, each second instead of each minute."""
+    _rules(root, "1s")
     configuration = yaml.safe_load((PROMETHEUS / "scrape.yml").read_text("utf-8"))
     configuration["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
     configuration["scrape_configs"][0]["static_configs"] = [{"targets": [target]}]
