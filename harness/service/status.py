@@ -131,7 +131,7 @@ def _pair(readiness: Readiness, judged: PairReadiness) -> str:
     phases = "".join(_phase(phase, now=phase.phase is judged.phase) for phase in judged.phases)
     window = judged.window
     counts = f"{window.days} of {DAYS} days, {window.accepted} accepted, {window.failures} failed"
-    gaps = f", {window.gaps} missed" if window.gaps else ""
+    gaps = f", {window.gaps} not covered" if window.gaps else ""
     return (
         f'<li class="pair"><div><h3>{judged.pair.profile.value} <span class="soft">/</span> '
         f'{judged.pair.surface.value}</h3><p class="soft">{counts}{gaps}</p>{_why(judged)}</div>'
@@ -151,7 +151,7 @@ def _why(judged: PairReadiness) -> str:
     gate = phase.deciding
     if gate.reason is None:
         return ""
-    seen = f"{gate.observed} of {gate.required}"
+    seen = f"observed {gate.observed}, required {gate.required}"
     return f'<p class="soft">{phase.phase.value} {gate.code.value}: {gate.reason.value} ({seen})</p>'
 
 
@@ -160,17 +160,13 @@ def _current(phases: tuple[PhaseReadiness, ...], phase: Phase) -> PhaseReadiness
 
 
 def _strip(readiness: Readiness, pair: Pair) -> str:
-    """One square a day, with a glyph as well as a colour, oldest first."""
-    days = _days(readiness, pair)
-    said = ", ".join(f"{day.isoformat()} {state.word}" for day, state in days)
+    """One square a day, oldest first, with a glyph and a word as well as a colour."""
     squares = "".join(
-        f'<rect class="{state.css}" x="{x}" y="1" width="20" height="20" rx="3"/>'
-        f'<text class="{state.css}" x="{x + 10}" y="16">{state.glyph}</text>'
-        f'<text class="day" x="{x + 10}" y="34">{day.day}</text>'
-        for x, (day, state) in zip(range(1, 24 * DAYS, 24), days, strict=True)
+        f'<li class="{state.css}"><span aria-hidden="true">{state.glyph}</span>'
+        f'<span class="unseen">{day.isoformat()} {state.word}</span><small aria-hidden="true">{day.day}</small></li>'
+        for day, state in _days(readiness, pair)
     )
-    box = f'viewBox="0 0 {24 * DAYS} 38" role="img" aria-label="Last {DAYS} days: {said}"'
-    return f'<svg class="strip" {box}>{squares}</svg>'
+    return f'<ol class="strip" aria-label="Last {DAYS} days">{squares}</ol>'
 
 
 def _days(readiness: Readiness, pair: Pair) -> list[tuple[date, _Day]]:
