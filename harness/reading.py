@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Final, Self
 
 from harness.evidence.ledger import EvidenceLedger
-from harness.evidence.summary import EvidenceSummary, PairEvidence
+from harness.evidence.state import EvidenceState
+from harness.evidence.summary import EvidenceSummary
 from harness.policy import POLICY, GatePolicy
-from harness.profiles import PAIRS
 from harness.readiness.model import Readiness
 from kexpr.clock import Clock, SystemClock
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger.protocol import GENESIS_DIGEST, Head
-from kexpr.telemetry.record import LATENCY_BOUNDS_MS
 
 __all__ = ["NO_EVIDENCE", "EvidenceReader", "Reading"]
 
@@ -30,22 +29,7 @@ RETRY_SECONDS: Final = 30.0
 Assess = Callable[[EvidenceSummary, GatePolicy, str, Head | None], Readiness]
 
 
-_NO_PAIR: Final = PairEvidence({}, {}, {}, (0,) * (len(LATENCY_BOUNDS_MS) + 1), None, None, 0, 0, ())
-NO_EVIDENCE: Final = EvidenceSummary(
-    head=Head(0, GENESIS_DIGEST),
-    candidates=(),
-    pairs=dict.fromkeys(PAIRS, _NO_PAIR),
-    checks={},
-    audits={},
-    approvals=(),
-    outcome_totals={},
-    reason_totals={},
-    durations={},
-    duration_sums_ms={},
-    last_outcome_utc_ms={},
-    last_run_utc_ms=None,
-    in_progress=0,
-)
+NO_EVIDENCE: Final = EvidenceState().summary(Head(0, GENESIS_DIGEST), run_in_progress=False)
 """Before the first row."""
 
 
