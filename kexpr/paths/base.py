@@ -25,6 +25,7 @@ class Path:
     ) -> Held:
         """Prepare under the message's lock. A lock that another call keeps for too long: look again later."""
         with ExitStack() as stack:
+            stack.enter_context(self._locks.among_threads(*message))
             try:
                 stack.enter_context(self._locks.hold(*message))
             except AuthorityFailed as failed:

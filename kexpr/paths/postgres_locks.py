@@ -7,10 +7,11 @@ authorities' rows.
 
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from kexpr.ledger.postgres_session import Session, lock_key
+from kexpr.paths.locks import ThreadLocks
 
 __all__ = ["PostgresPublicationLocks"]
 
@@ -29,6 +30,10 @@ class PostgresPublicationLocks:
         self._wait_seconds = wait_seconds
         self._idle: deque[Session] = deque()
         self._is_closed = False
+        self._threads = ThreadLocks()
+
+    def among_threads(self, *message: str) -> AbstractContextManager[None]:
+        return self._threads.hold(*message)
 
     @contextmanager
     def hold(self, *message: str) -> Iterator[None]:

@@ -118,6 +118,9 @@ class _ProcessLocks:
     locks: CooperativeLocks
     process: Process
 
+    def among_threads(self, *message: str) -> AbstractContextManager[None]:
+        return self._hold((str(id(self.process)), *message))
+
     def hold(self, *message: str) -> AbstractContextManager[None]:
         return self._hold(message)
 

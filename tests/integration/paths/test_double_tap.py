@@ -2,12 +2,15 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kexpr.codes import Mode, Outcome
+from kexpr.errors import LedgerFailed, StoreFault
+from kexpr.paths.locks import FilePublicationLocks, ThreadLocks
 from tests.integration.paths.conftest import Lanes, Provider
 from tests.integration.paths.invariants import durable_selected, violations
 from tests.integration.paths.worker import Scene
@@ -135,3 +138,62 @@ def test_a_first_save_after_a_replay_selects_nothing(provider: Provider, tmp_pat
         gateway.publish(Kind.DAILY, "m", replay=True)
         assert gateway.publish(Kind.DAILY, "m").outcome is None
         assert gateway.host.delivered("m") == [canonical_text(Kind.DAILY, "m")] * 2
+
+
+class _FailingOnce:
+    """A second tap cannot have the lock between processes, and says when it has found out."""
+
+    def __init__(self, locks: FilePublicationLocks) -> None:
+        self._locks = locks
+        self.fails = False
+        self.failed = threading.Event()
+
+    def among_threads(self, *message: str) -> AbstractContextManager[None]:
+        return self._locks.among_threads(*message)
+
+    def hold(self, *message: str) -> AbstractContextManager[None]:
+        if self.fails:
+            self.failed.set()
+            raise LedgerFailed(StoreFault.INPUT_OUTPUT)
+        return self._locks.hold(*message)
+
+    def close(self) -> None:
+        """The state closes what it opened."""
+
+
+@pytest.mark.parametrize("kind", [Kind.DAILY, Kind.CALLBACK, Kind.TYPED_NOTE])
+def test_a_tap_without_its_lock_waits_for_a_tap_of_its_process(kind: Kind, provider: Provider, tmp_path: Path) -> None:
+    """Its canonical text must not come before the selected one of the tap that has the lock."""
+    with Gateway(tmp_path, provider.clients) as gateway:
+        assert isinstance(gateway.state.locks, FilePublicationLocks)
+        locks = _FailingOnce(gateway.state.locks)
+        gateway.daily._locks = gateway.adaptive._locks = locks
+        second = threading.Thread(target=gateway.publish, args=(kind, "m"))
+
+        def in_the_middle() -> None:
+            if not second.ident:
+                locks.fails = True
+                second.start()
+                locks.failed.wait(0.3)
+
+        gateway.host.on_delivery = in_the_middle
+        gateway.publish(kind, "m")
+        second.join()
+        delivered = gateway.host.delivered("m")
+        assert delivered[0] != canonical_text(kind, "m")
+        assert set(delivered[1:]) <= {canonical_text(kind, "m")}
+
+
+def test_thread_locks_are_forgotten_when_nobody_waits() -> None:
+    locks = ThreadLocks()
+    with locks.hold("daily", "m"), locks.hold("daily", "other"):
+        assert len(locks._locks) == 2
+    assert not locks._locks
+    at_once(*[partial(_counted, locks, number) for number in range(4)])
+    assert not locks._locks
+
+
+def _counted(locks: ThreadLocks, number: int) -> None:
+    for turn in range(200):
+        with locks.hold("m", str((number + turn) % 2)):
+            pass
