@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from harness.evidence.rows import RunKind
-from harness.evidence.summary import EvidenceSummary, PairEvidence
+from harness.evidence.summary import Calls, Cell, EvidenceSummary, PairEvidence
 from harness.policy import GatePolicy
 from harness.profiles import PAIRS, Pair
-from harness.readiness.gates import GATES, Facts, judge_gate
+from harness.readiness.gates import GATES, Facts, judge_gate, proof_of
 from harness.readiness.model import (
     LADDERS,
     WORST_FIRST,
@@ -24,7 +24,7 @@ from harness.readiness.model import (
     PhaseReadiness,
     Readiness,
 )
-from harness.readiness.window import sum_of, window_of
+from harness.readiness.window import cells_in, sum_of, window_of
 from harness.statistics import anytime_upper, clean_calls_for, clopper_pearson_upper, e_value, is_rate_below
 from harness.verdict import Verdict
 from kexpr.ledger.protocol import Head
@@ -53,7 +53,8 @@ def assess(
     rows can say. An anchor beyond the head never holds.
     """
     holds = anchor_holds and (anchor is None or _may_contain(summary.head, anchor))
-    pairs = tuple(_assess_pair(summary, policy, as_of, pair, anchor_holds=holds) for pair in PAIRS)
+    proof = proof_of(summary)
+    pairs = tuple(_assess_pair(summary, policy, as_of, pair, proof, anchor_holds=holds) for pair in PAIRS)
     return Readiness(as_of, anchor, summary, pairs)
 
 
@@ -62,11 +63,18 @@ def _may_contain(head: Head, anchor: Head) -> bool:
 
 
 def _assess_pair(
-    summary: EvidenceSummary, policy: GatePolicy, as_of: str, pair: Pair, *, anchor_holds: bool
+    summary: EvidenceSummary,
+    policy: GatePolicy,
+    as_of: str,
+    pair: Pair,
+    proof: Mapping[tuple[Pair, Cell], Calls],
+    *,
+    anchor_holds: bool,
 ) -> PairReadiness:
     evidence = summary.pairs[pair]
     window = window_of(evidence, as_of, policy.observation_days)
-    facts = Facts(summary, policy, as_of, pair, evidence, window, anchor_holds)
+    in_window = cells_in(evidence, window, as_of, policy.observation_days)
+    facts = Facts(summary, policy, as_of, pair, evidence, window, anchor_holds, proof, in_window)
     phases: list[PhaseReadiness] = []
     previous = GateVerdict.PASSED
     for phase in LADDERS[pair]:

@@ -10,10 +10,10 @@ from harness.evidence.summary import Calls, Cell, Check, EvidenceSummary, PairEv
 from harness.policy import GatePolicy
 from harness.profiles import Pair
 from harness.readiness.model import Gate, GateCode, GateReason, GateVerdict, Phase, Window
-from harness.readiness.window import cells_in, sum_of
+from harness.readiness.window import sum_of
 from kexpr.codes import ProviderKind
 
-__all__ = ["GATES", "Facts", "judge_gate"]
+__all__ = ["GATES", "Facts", "judge_gate", "proof_of"]
 
 _HOUR_MS: Final = 3_600_000
 
@@ -23,7 +23,8 @@ _FAILED, _MISSING, _BROKEN = GateVerdict.FAILED, GateVerdict.MISSING, GateVerdic
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the gates of one pair read. `proof` has the proof's calls of all pairs, since it passes as a whole."""
+    """What the gates of one pair read. `proof` has the proof's calls of all pairs, since it passes as a whole;
+    `in_window` the observed ones of this pair that count (`harness.readiness.window.cells_in`)."""
 
     summary: EvidenceSummary
     policy: GatePolicy
@@ -32,19 +33,18 @@ class Facts:
     evidence: PairEvidence
     window: Window
     anchor_holds: bool
+    proof: Mapping[tuple[Pair, Cell], Calls]
+    in_window: Mapping[Cell, Calls]
 
-    @property
-    def proof(self) -> Mapping[tuple[Pair, Cell], Calls]:
-        return {
-            (pair, cell): calls
-            for pair, evidence in self.summary.pairs.items()
-            for cell, calls in evidence.cells.items()
-            if cell.run_kind is RunKind.PROOF
-        }
 
-    @property
-    def in_window(self) -> Mapping[Cell, Calls]:
-        return cells_in(self.evidence, self.window, self.as_of, self.policy.observation_days)
+def proof_of(summary: EvidenceSummary) -> dict[tuple[Pair, Cell], Calls]:
+    """The calls of the proof of all pairs."""
+    return {
+        (pair, cell): calls
+        for pair, evidence in summary.pairs.items()
+        for cell, calls in evidence.cells.items()
+        if cell.run_kind is RunKind.PROOF
+    }
 
 
 Judgement = tuple[int, int, GateVerdict, GateReason | None]
