@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from harness.cli import cli
 from kexpr.cli import main as kexpr_main
+from kexpr.codes import Outcome
 from kexpr.config import FEATURE_KEY, Active, from_extra
 from kexpr.exits import Exit
 
@@ -71,3 +72,32 @@ def test_check_is_documented_as_it_works(capsys):
     command = next(line for line in blocks(ROOT / "README.md", "sh")[1].splitlines() if "kexpr check" in line)
     assert kexpr_main(shlex.split(command, comments=True)[1:]) == Exit.GOOD
     assert capsys.readouterr().out.startswith("accepted")
+
+
+_CONSULTED = (
+    "https://github.com/Gaeduck-0908/im-not-ai-kiro/tree/901e378ae7f77035d17a491067343ac3f83d0214",
+    "https://github.com/epoko77-ai/im-not-ai/tree/53e24e8f92cf344efcb812103f7c2b203e7efffc",
+)
+_STATEMENTS = {
+    "migration.md": "No source, prompt, rule, workflow\nor artifact of theirs is copied, bundled or claimed",
+    "듀얼코치_사용설명서.md": "산출물은 복사하거나\n포함하거나 우리 것이라 주장하지 않습니다",
+}
+
+
+@pytest.mark.parametrize("name", _STATEMENTS)
+def test_the_consulted_projects_are_named_immutably_and_nothing_is_claimed(name):
+    text = (ROOT / "docs" / name).read_text("utf-8")
+    assert re.findall(r"<(https://github.com/[^>]+)>", text) == list(_CONSULTED)
+    assert _STATEMENTS[name] in text
+    assert "MIT" in text
+
+
+def test_the_guide_explains_every_outcome():
+    text = (ROOT / "docs" / "듀얼코치_사용설명서.md").read_text("utf-8")
+    assert {outcome.value for outcome in Outcome} <= set(re.findall(r"`([a-z_]+)`", text))
+
+
+def test_every_decision_record_is_listed():
+    records = {path.name for path in (ROOT / "docs" / "adr").glob("0*.md")}
+    listed = set(re.findall(r"\]\(([^)]+)\)", (ROOT / "docs" / "adr" / "README.md").read_text("utf-8")))
+    assert records == listed
