@@ -4,12 +4,11 @@ Counters are read from the ledger, so they survive restarts. Every label value i
 label set is there from the first scrape, at 0. A scrape costs the same however long the evidence is.
 """
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from typing import Final
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -38,7 +37,7 @@ from kexpr.telemetry.families import (
     reachable_outcomes,
 )
 
-__all__ = ["EvidenceCollector", "registry_of"]
+__all__ = ["EvidenceCollector", "Exposition", "registry_of"]
 
 _PAIR_LABELS: Final = ("profile", "surface")
 
@@ -79,19 +78,28 @@ class EvidenceCollector(Collector):
     def __init__(self, read: Callable[[], Reading], policy: GatePolicy = POLICY) -> None:
         self._read = read
         self._policy = policy
-        self._lock = threading.Lock()
-        self._last: tuple[Reading, list[Metric]] | None = None
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: registering must not read the evidence."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
+        return _families(self._read(), self._policy)
+
+
+class Exposition:
+    """The text of a scrape, made again only when the reading says something else. For one thread at a time."""
+
+    def __init__(self, read: Callable[[], Reading]) -> None:
+        self._read = read
+        self._last: tuple[Reading, bytes] | None = None
+
+    def render(self) -> tuple[Reading, bytes]:
+        """A new reading, and its metrics in the Prometheus text format."""
         reading = self._read()
-        with self._lock:
-            if self._last is None or not _same(self._last[0], reading):
-                self._last = reading, list(_families(reading, self._policy))
-            return self._last[1]
+        if self._last is None or not _same(self._last[0], reading):
+            self._last = reading, generate_latest(registry_of(lambda: reading))
+        return reading, self._last[1]
 
 
 def _same(one: Reading, other: Reading) -> bool:

@@ -5,14 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from harness.metrics import registry_of
-from harness.reading import EvidenceReader, Reading
+from harness.metrics import Exposition
+from harness.reading import EvidenceReader
 from harness.service.files import ReportFiles
 from harness.service.latest import Latest, Shown
 from harness.service.shield import Shield
@@ -42,11 +41,9 @@ def application(
 
 class _Pages:
     def __init__(self, reader: EvidenceReader, reports: Path | None, schedule: Callable[[], Schedule] | None) -> None:
-        self._reader = reader
         self._reports = None if reports is None else ReportFiles(reports)
         self._schedule = schedule
-        self._reading: Reading | None = None
-        self._registry = registry_of(self._read)
+        self._exposition = Exposition(reader.read)
         self._latest = Latest(self._make)
 
     def routes(self) -> Starlette:
@@ -62,15 +59,9 @@ class _Pages:
         app.router.redirect_slashes = False
         return app
 
-    def _read(self) -> Reading:
-        self._reading = self._reader.read()
-        return self._reading
-
     def _make(self) -> Shown:
         """One at a time, see `Latest`."""
-        metrics = generate_latest(self._registry)
-        assert self._reading is not None
-        return Shown(self._reading, metrics)
+        return Shown(*self._exposition.render())
 
     async def _metrics(self, _: Request) -> Response:
         shown = await self._latest.get()

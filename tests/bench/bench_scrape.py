@@ -16,11 +16,9 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from prometheus_client import CollectorRegistry, generate_latest
-
 from harness.evidence.ledger import EvidenceLedger, RunSpec
 from harness.evidence.rows import RunKind, Slot
-from harness.metrics import registry_of
+from harness.metrics import Exposition
 from harness.profiles import PAIRS, PathKind
 from harness.readiness.assess import assess
 from harness.reading import EvidenceReader
@@ -48,13 +46,13 @@ def main() -> None:
 def _measure(root: Path, rows: int) -> dict[str, object]:
     with ExitStack() as opened:
         directories = {size: root / f"rows-{size}" for size in (SMALL, rows)}
-        registries = {size: _opened(opened, directory, size) for size, directory in directories.items()}
+        expositions = {size: _opened(opened, directory, size) for size, directory in directories.items()}
         steady: dict[int, list[float]] = {size: [] for size in directories}
         for _ in range(200):
-            for size, registry in registries.items():
-                steady[size].append(_scrape_ms(registry))
-        size_bytes = len(generate_latest(registries[rows]))
-        after_a_call = {size: _after_calls(directories[size], registries[size]) for size in directories}
+            for size, exposition in expositions.items():
+                steady[size].append(_scrape_ms(exposition))
+        size_bytes = len(expositions[rows].render()[1])
+        after_a_call = {size: _after_calls(directories[size], expositions[size]) for size in directories}
     return {
         "rows": rows,
         "exposition_bytes": size_bytes,
@@ -63,28 +61,28 @@ def _measure(root: Path, rows: int) -> dict[str, object]:
     }
 
 
-def _opened(opened: ExitStack, directory: Path, rows: int) -> CollectorRegistry:
+def _opened(opened: ExitStack, directory: Path, rows: int) -> Exposition:
     builder = multiprocessing.get_context("spawn").Process(target=build, args=(directory, rows))
     builder.start()
     builder.join()
-    registry = registry_of(opened.enter_context(EvidenceReader(directory, assess)).read)
-    generate_latest(registry)
-    return registry
+    exposition = Exposition(opened.enter_context(EvidenceReader(directory, assess)).read)
+    exposition.render()
+    return exposition
 
 
-def _scrape_ms(registry: CollectorRegistry) -> float:
+def _scrape_ms(exposition: Exposition) -> float:
     started = time.perf_counter()
-    generate_latest(registry)
+    exposition.render()
     return (time.perf_counter() - started) * 1000
 
 
-def _after_calls(directory: Path, registry: CollectorRegistry) -> list[float]:
+def _after_calls(directory: Path, exposition: Exposition) -> list[float]:
     evidence = EvidenceLedger.open(directory)
     evidence.begin_run(_RUN)
     times = []
     for _ in range(20):
         call(evidence, Slot(RunKind.OBSERVATION, PAIRS[0], PathKind.DAILY, next(_ORDINALS), "2027-03-01"))
-        times.append(_scrape_ms(registry))
+        times.append(_scrape_ms(exposition))
     evidence.finish_run()
     evidence.close()
     return times

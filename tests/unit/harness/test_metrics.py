@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from harness.evidence.rows import EndReason
 from harness.evidence.summary import Calls
-from harness.metrics import EvidenceCollector, registry_of
+from harness.metrics import Exposition, registry_of
 from harness.profiles import PAIRS, Profile
 from harness.readiness.gates import GATES
 from harness.readiness.model import LADDERS, GateCode, Phase
@@ -160,14 +160,18 @@ def test_counters_that_were_never_read_are_not_there():
     assert found == {"kexpr_evidence_chain_valid", "kexpr_build_info", "kexpr_harness_gate_passed"}
 
 
-def test_the_same_reading_is_not_built_twice_and_another_is():
+def test_a_scrape_is_rendered_again_when_the_reading_says_something_else():
     readings = [reading(summary())]
-    collector = EvidenceCollector(lambda: readings[-1])
-    first = collector.collect()
+    exposition = Exposition(lambda: readings[-1])
+    _, first = exposition.render()
+    assert first == generate_latest(registry_of(lambda: readings[0]))
     readings.append(replace(readings[0], utc_ms=0))
-    assert collector.collect() is first
+    again, text = exposition.render()
+    assert (again.utc_ms, text is first) == (0, True)
     readings.append(replace(readings[0], fault=StoreFault.CHAIN_BROKEN))
-    assert collector.collect() is not first
+    assert b"kexpr_evidence_chain_valid 0.0" in exposition.render()[1]
+    readings.append(reading(summary(failures=2)))
+    assert exposition.render()[1] == generate_latest(registry_of(lambda: readings[-1]))
 
 
 def test_registering_reads_nothing():
