@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from harness.commands.report import ANCHOR
 from harness.commands.shared import LIVE_SWITCH, WIRES, Stop, require_live, wire_of
 from kexpr.exits import Exit
 
 if TYPE_CHECKING:
     from harness.observation.session import Options
     from harness.service.schedule import RunDue
+    from kexpr.ledger.protocol import Head
 
 __all__ = ["serve_command"]
 
@@ -28,6 +30,7 @@ _DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
 @click.option("--reports", type=_DIRECTORY, help="Directory of written reports.")
 @click.option("--allowed-host", "allowed_hosts", multiple=True, metavar="NAME", help="Host name that requests may use.")
 @click.option("--allow-non-loopback", is_flag=True, help="Listen on an address that others can reach.")
+@ANCHOR
 @click.option("--tls-certificate", type=_PEM, help="PEM chain.")
 @click.option("--tls-key", type=_PEM, help="PEM key.")
 @click.option("--schedule", is_flag=True, help="Make each UTC day's calls here, as `observe run --due` does.")
@@ -41,6 +44,7 @@ def serve_command(
     reports: Path | None,
     allowed_hosts: tuple[str, ...],
     allow_non_loopback: bool,
+    anchor: "Head | None",
     tls_certificate: Path | None,
     tls_key: Path | None,
     schedule: bool,
@@ -70,6 +74,7 @@ def serve_command(
         port=port,
         reports=None if reports is None else reports.resolve(),
         allowed_hosts=allowed_hosts,
+        anchor=anchor,
         tls=(tls_certificate, tls_key) if tls_certificate and tls_key else None,
     )
     run_due = _rounds(Options(state, wire_of(wire), live, calls_per_day)) if schedule else None

@@ -207,6 +207,12 @@ def test_evidence_that_breaks_meanwhile_is_said(state: Path, tmp_path: Path) -> 
         assert service.ask("/healthz").status == 200
 
 
+def test_an_anchor_that_the_chain_does_not_contain_is_said(state: Path) -> None:
+    with served(state, "--anchor", f"3:{'0' * 64}") as service:
+        assert service.ask("/readyz").body == b"not ready: head_mismatch\n"
+        assert "kexpr_evidence_chain_valid 0.0" in service.ask("/metrics").text
+
+
 def test_without_evidence_every_series_is_there_at_zero(tmp_path: Path) -> None:
     with served(tmp_path / "state") as service:
         text = service.ask("/metrics").text
