@@ -21,6 +21,7 @@ from kexpr.clock import CLAIM_LEASE_MS
 from kexpr.codes import Outcome
 from kexpr.coordinator import Coordinator
 from kexpr.errors import AuthorityFailed, StoreFault
+from kexpr.ledger.journal import JOURNAL_NAME
 from kexpr.private_files import KEY_NAME
 from kexpr.state import State
 from kexpr.stores import LEDGERS, tombstones_of
@@ -100,11 +101,12 @@ def rollback_state(directory: Path, *, tombstones: Path | None = None) -> Draine
     """The store part, for a stopped process: end what it left in `directory`, waiting for leases that still run.
 
     The host's sessions and fences are not asked: ending a claim as expired needs neither. Raises `LedgerFailed` for a
-    state that is not whole or not ours, `NOT_REGULAR` where there is none; nothing is made then.
+    state that is not whole or not ours, `NOT_REGULAR` where there is none; nothing is made then. An outcome journal is
+    none: its claims may have to be recovered with the host's writer, which a restarted gateway does.
     """
     started = time.monotonic()
     ledgers = [name for name in LEDGERS if (directory / name).is_dir()]
-    if not ledgers and not (directory / KEY_NAME).exists():
+    if (directory / JOURNAL_NAME).exists() or (not ledgers and not (directory / KEY_NAME).exists()):
         raise AuthorityFailed(StoreFault.NOT_REGULAR)
     if "weekly" in ledgers and not tombstones_of(directory, tombstones).is_dir():
         raise AuthorityFailed(StoreFault.TOMBSTONE_MISSING)

@@ -18,6 +18,7 @@ from kexpr.cli import main
 from kexpr.codes import NOT_ATTEMPTED, Mode, Outcome
 from kexpr.errors import AuthorityFailed, StoreFault
 from kexpr.exits import Exit
+from kexpr.ledger.journal import JOURNAL_NAME
 from kexpr.private_files import KEY_NAME
 from kexpr.rollback import Drained, drain, rollback_state
 from kexpr.testing.canaries import Canaries
@@ -175,6 +176,28 @@ def test_no_state_is_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         assert main(["rollback", "--state", str(path)]) == Exit.INVALID
     assert capsys.readouterr().err.count("not_regular") == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_outcome_journal_is_not_taken_for_an_empty_state(tmp_path: Path) -> None:
+    root = tmp_path / "korean-expression-v1"
+    root.mkdir(mode=0o700)
+    for name in (KEY_NAME, JOURNAL_NAME):
+        (root / name).write_bytes(b"x" * 32)
+        (root / name).chmod(0o600)
+    assert main(["rollback", "--state", str(root)]) == Exit.INVALID
+
+
+def test_the_command_says_nothing_of_what_it_ended(
+    tmp_path: Path, quick: RehearsalServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left_open(tmp_path, quick)
+    canaries = Canaries()
+    for kind in Kind:
+        canaries.adopt(f"{kind} text", max(canonical_text(kind, f"{kind}-0").splitlines(), key=len))
+    assert main(["rollback", "--state", str(tmp_path / "state"), "--json"]) == Exit.GOOD
+    assert main(["rollback", "--state", str(tmp_path / "state")]) == Exit.GOOD
+    said = capsys.readouterr()
+    canaries.assert_absent({"out": said.out, "err": said.err})
 
 
 def test_a_state_that_is_not_whole_is_refused(tmp_path: Path, quick: RehearsalServer) -> None:

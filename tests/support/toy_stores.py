@@ -39,6 +39,7 @@ class Defect(StrEnum):
     EXPIRES_EARLY = "a_live_claim_is_not_ended"
     FORGETS_OUTSTANDING = "outstanding_claims_are_expired_and_counted"
     OVERWRITES = "the_first_outcome_stays"
+    COMMITS_EACH_CANDIDATE = "two_candidates_are_one_commit"
     IGNORES_CANCELLATION = "a_cancelled_attempt_is_canonical"
     TAKES_ANY_TICKET = "a_ticket_of_another_attempt_is_refused"
     TRUSTS_CANDIDATES = "a_candidate_is_judged_again"
@@ -212,7 +213,7 @@ class _Toy:
 
     def _misjudged(self, found: Found, asked: Asked) -> tuple[Found, Asked]:
         claim = found.claim
-        if self.has(Defect.OVERWRITES):
+        if self.has(Defect.OVERWRITES) or self.has(Defect.COMMITS_EACH_CANDIDATE):
             found = replace(found, final=None)
         if self.has(Defect.IGNORES_CANCELLATION):
             asked = replace(asked, cancelled=False)
