@@ -61,6 +61,14 @@ def test_the_metrics_are_those_of_the_evidence(service: Service) -> None:
     assert valid.value == 1
 
 
+def test_rehearsal_passes_no_gate_that_counts_calls(service: Service) -> None:
+    families = {family.name: family for family in text_string_to_metric_families(service.ask("/metrics").text)}
+    gates = families["kexpr_harness_gate_passed"].samples
+    counting = {"proof_calls", "days_covered", "accepted"}
+    assert {s.value for s in gates if s.labels["gate"] in counting} == {0}
+    assert {s.value for s in gates if s.labels["gate"] == "chain_intact"} == {1}
+
+
 def test_health_and_readiness(service: Service) -> None:
     assert service.ask("/healthz").body == b"ok\n"
     assert service.ask("/readyz").body == b"ready\n"
