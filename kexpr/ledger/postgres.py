@@ -124,18 +124,20 @@ class PostgresLedger(Handle):
         self._require_usable()
         with self._excluded():
             self._require_usable()
-            now = self._session.begin(self._key)
-            self._catch_up()
-            transaction = HeldTransaction(self, self._clock.now() if self._clock else now)
             try:
-                yield transaction
-            except BaseException:
-                transaction.is_open = False
-                with suppress(LedgerFailed):
-                    self._end()
-                raise
-            transaction.is_open = False
-            self._end()
+                now = self._session.begin(self._key)
+                self._catch_up()
+                transaction = HeldTransaction(self, self._clock.now() if self._clock else now)
+                try:
+                    yield transaction
+                except BaseException:
+                    with suppress(LedgerFailed):
+                        self._end(transaction)
+                    raise
+                self._end(transaction)
+            finally:
+                # Whatever came between, an interrupt too: a transaction left open would keep the lock from everybody.
+                self._session.rollback()
 
     def head(self) -> Head:
         """The last verified row, as of the last transaction."""
@@ -181,19 +183,16 @@ class PostgresLedger(Handle):
         except BaseException as error:
             if not isinstance(error, LedgerFailed) or error.code not in _HARMLESS:
                 self.poison()
-            self._session.rollback()
             raise
 
-    def _end(self) -> None:
+    def _end(self, transaction: HeldTransaction) -> None:
         """Commit what was appended, of which nothing stays when an append failed."""
+        transaction.is_open = False
         has_appended, self._has_appended = self._has_appended, False
         if self._unusable:
-            self._session.close()
             raise LedgerFailed(self._unusable)
         if has_appended:
             self._commit()
-        else:
-            self._session.rollback()
 
     @_poisoning
     def _commit(self) -> None:

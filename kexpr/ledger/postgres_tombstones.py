@@ -52,8 +52,8 @@ class PostgresTombstones:
     def _begun(self) -> Iterator[None]:
         """A transaction of which stays what was committed."""
         with self._lock:
-            self._session.begin()
             try:
+                self._session.begin()
                 yield
             finally:
                 self._session.rollback()

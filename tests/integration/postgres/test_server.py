@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from kexpr import failpoints
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger import postgres_admin
 from kexpr.ledger.postgres import PostgresLedger
@@ -106,6 +107,31 @@ def test_a_second_row_of_one_claim_is_refused_by_the_database(postgres: Cluster)
     assert _fault(lambda: _append(ledger, {"claims": _CANARY})) is StoreFault.CHAIN_BROKEN
     assert _fault(ledger.head) is StoreFault.POISONED
     ledger.close()
+
+
+class _Interrupted(BaseException):
+    """What a signal handler may raise anywhere."""
+
+
+@pytest.mark.parametrize("step", ["before_insert", "after_insert", "before_commit", "after_commit"])
+def test_an_interrupted_transaction_leaves_the_lock_to_others(step: str, postgres: Cluster) -> None:
+    def interrupt(name: str) -> None:
+        if name == f"postgres.{step}":
+            raise _Interrupted
+
+    name = uuid4().hex
+    (one, _), (two, rows) = _open(postgres.conninfo, name), _open(postgres.conninfo, name)
+    failpoints.install(interrupt)
+    try:
+        with pytest.raises(_Interrupted):
+            _append(one, {"n": 1})
+    finally:
+        failpoints.install(None)
+    _append(two, {"n": 2})
+    assert [row.record for row in rows] == ([{"n": 1}] if step == "after_commit" else []) + [{"n": 2}]
+    assert _fault(one.head) is StoreFault.POISONED
+    one.close()
+    two.close()
 
 
 def test_of_racing_processes_one_wins_each_claim(postgres: Cluster) -> None:
