@@ -20,7 +20,7 @@ from kexpr.ledger.postgres_admin import install
 USER = "kexpr"
 _SETTINGS = {
     "listen_addresses": "''",
-    "max_connections": "100",
+    "max_connections": "300",
     "shared_buffers": "16MB",
     "autovacuum": "off",
     "hot_standby": "on",
