@@ -165,8 +165,6 @@ def _fork(scene: Scene, clients: ClientFactory) -> dict[str, Any]:
 
 
 def main(socket_path: str, ca_pem_path: str) -> None:
-    import psycopg  # noqa: F401 - loaded here once, not in each child
-
     from kexpr.guard import warm
 
     clients = ClientFactory(_seam=Seam(socket_path, ca_pem_path))
@@ -177,6 +175,8 @@ def main(socket_path: str, ca_pem_path: str) -> None:
         scene = Scene(**json.loads(line))
         if scene.kill is not None:
             scene = Scene(**{**asdict(scene), "kill": tuple(scene.kill)})
+        if scene.conninfo:
+            import psycopg  # noqa: F401 - loaded here once, not in each child
         print(json.dumps(_fork(scene, clients)), flush=True)
 
 
