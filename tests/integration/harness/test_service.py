@@ -1,5 +1,6 @@
 """`kexpr-harness serve` as a process: its pages, its manners to strangers, its end; its status page in Chromium."""
 
+import fcntl
 import os
 import re
 import signal
@@ -15,6 +16,7 @@ from harness.cli import main
 from harness.evidence.ledger import EvidenceLedger
 from harness.proof.session import EVIDENCE
 from kexpr.exits import Exit
+from kexpr.ledger.locking import LOCK_NAME
 from kexpr.testing.canaries import Canaries
 from tests.support.chromium import chromium, overflow_of, page_of, violations_of
 from tests.support.service import Service, served
@@ -194,6 +196,20 @@ def test_it_ends_cleanly_with_connections_open(number: int, state: Path) -> None
         assert service.ask("/healthz").status == 200
         started = time.monotonic()
         service.process.send_signal(number)
+        assert service.process.wait(5) == 0
+        assert time.monotonic() - started < 3
+
+
+def test_who_holds_the_ledger_holds_up_neither_a_scrape_nor_the_end(state: Path) -> None:
+    with served(state) as service, (state / EVIDENCE / LOCK_NAME).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        started = time.monotonic()
+        assert "kexpr_evidence_chain_valid 1.0" in service.ask("/metrics").text
+        assert service.ask("/healthz").status == 200
+        assert time.monotonic() - started < 4
+        assert service.ask("/readyz").body == b"not ready: stale\n"
+        service.process.terminate()
+        started = time.monotonic()
         assert service.process.wait(5) == 0
         assert time.monotonic() - started < 3
 
