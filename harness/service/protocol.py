@@ -18,6 +18,7 @@ class BoundedProtocol(H11Protocol):
     """uvicorn bounds neither the time of a request's head nor that of a response which its peer does not read."""
 
     _expiry: asyncio.TimerHandle | None = None
+    _draining = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= MAX_CONNECTIONS:
@@ -26,12 +27,16 @@ class BoundedProtocol(H11Protocol):
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        if self._expiry is None:
+        if self._expiry is None or self._draining:
             self._begin()
         super().data_received(data)
 
     def on_response_complete(self) -> None:
+        """Complete is what was handed over: the time goes on while the peer has yet to read it."""
         self._end()
+        if self.transport.get_write_buffer_size():
+            self._begin()
+            self._draining = True
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -49,10 +54,18 @@ class BoundedProtocol(H11Protocol):
         return oldest
 
     def _begin(self) -> None:
+        self._end()
         self.since = self.loop.time()
-        self._expiry = self.loop.call_later(EXCHANGE_SECONDS, self.cut)
+        self._expiry = self.loop.call_later(EXCHANGE_SECONDS, self._expire)
+
+    def _expire(self) -> None:
+        if self._draining and not self.transport.get_write_buffer_size():
+            self._end()
+        else:
+            self.cut()
 
     def _end(self) -> None:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
+        self._draining = False
