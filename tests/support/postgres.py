@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
+from uuid import uuid4
 
 import pytest
 
@@ -107,11 +108,15 @@ class Cluster:
         self.run("pg_ctl", "-D", self.data, "-w", "promote")
 
     def execute(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
-        import psycopg
+        return execute(self.conninfo, statement, *parameters)
 
-        with psycopg.connect(self.conninfo, autocommit=True) as connection:
-            cursor = connection.execute(statement.encode(), parameters or None)
-            return cursor.fetchall() if cursor.description else []
+    def schema(self) -> str:
+        """The connection string of a schema of its own, with the tables."""
+        name = f"schema_{uuid4().hex}"
+        self.execute(f"CREATE SCHEMA {name}")
+        conninfo = f"{self.conninfo} options=-csearch_path={name}"
+        install(conninfo)
+        return conninfo
 
     def remove(self) -> None:
         if (self.data / "postmaster.pid").exists():
@@ -134,6 +139,15 @@ def running(settings: dict[str, str] | None = None) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.remove()
+
+
+def execute(conninfo: str, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement on a connection of its own; the rows it has."""
+    import psycopg
+
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        cursor = connection.execute(statement.encode(), parameters or None)
+        return cursor.fetchall() if cursor.description else []
 
 
 def installed(cluster: Cluster) -> Cluster:

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -15,7 +14,6 @@ from kexpr.authority.daily import DailyAuthority
 from kexpr.authority.steps import LedgerOpener
 from kexpr.authority.weekly import WeeklyAuthority
 from kexpr.clock import CLAIM_LEASE_MS
-from kexpr.ledger import postgres_admin
 from kexpr.state import State
 from kexpr.stores import PostgresStores
 from kexpr.testing.conformance import HostPorts, checks
@@ -60,10 +58,7 @@ class PostgresKit:
         self._cluster = cluster
         self._directory = directory
         self._opened: list[State] = []
-        schema = f"kit_{uuid4().hex}"
-        cluster.execute(f"CREATE SCHEMA {schema}")
-        self._conninfo = f"{cluster.conninfo} options=-csearch_path={schema}"
-        postgres_admin.install(self._conninfo)
+        self._conninfo = cluster.schema()
 
     def pass_lease(self) -> None:
         if self.clock:

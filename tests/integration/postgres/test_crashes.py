@@ -1,85 +1,60 @@
-"""A process killed at every named step of every path on PostgreSQL, and its restarts (`tests/integration/paths`)."""
+"""A process killed at every named step of every path on PostgreSQL, and its restarts: within the lease and after it.
 
-import json
-from dataclasses import replace
+The cases and what must hold of them are those of `tests/integration/paths/test_crashes.py`.
+"""
+
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from kexpr.authority.weekly import WeeklyTask
-from kexpr.clock import CLAIM_LEASE_MS
-from tests.integration.paths import invariants
-from tests.integration.paths.conftest import Lane, Lanes
-from tests.integration.paths.test_crashes import Point, points
-from tests.integration.paths.worker import Ended, Scene
-from tests.support.hosts import Host, Kind, canonical_text, identity_of
-from tests.support.postgres import Cluster
+from kexpr.codes import Mode
+from tests.integration.paths import test_crashes as crashes
+from tests.integration.paths.conftest import Lane, Lanes, R, T
+from tests.support.hosts import Kind
 
-AFTER_THE_LEASE_MS = CLAIM_LEASE_MS + 1_000
-STEPS = {
-    "coordinator.claimed",
-    "coordinator.answered",
-    "host.delivering",
-    "host.delivered",
-    "path.delivered",
-    "postgres.before_insert",
-    "postgres.after_insert",
-    "postgres.before_commit",
-    "postgres.after_commit",
-}
+_STEPS = {f"postgres.{name}" for name in ("before_insert", "after_insert", "before_commit", "after_commit")}
+_EVERY_POINT = [(Kind.DAILY, Mode.ENABLED), (Kind.WEEKLY, Mode.ENABLED), (Kind.CALLBACK, Mode.ENABLED)]
+_SOME_POINTS = [(Kind.TYPED_NOTE, Mode.ENABLED), *((kind, Mode.SHADOW) for kind in Kind)]
+_SOME = 8
 
 
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the one host; all its messages are in the one database."""
-    path = tmp_path_factory.mktemp("host")
-    path.chmod(0o700)
-    return path
+class _Some(Lanes):
+    """Runs a few of the cases, drawn by a seed; the files' tests run them all."""
+
+    def __init__(self, lanes: Lanes, seed: str, at_most: int) -> None:
+        super().__init__(lanes.lanes)
+        self._draw = random.Random(seed)
+        self._at_most = at_most
+
+    def map(self, case: Callable[[Lane, T], list[R]], arguments: Sequence[T]) -> list[R]:
+        chosen = self._draw.sample(arguments, min(self._at_most, len(arguments)))
+        return super().map(case, chosen)
 
 
-@pytest.fixture(autouse=True)
-def _records_are_in_the_database(postgres: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    def records(_: Path, kind: Kind, identity: str) -> list[dict[str, Any]]:
-        lines = postgres.execute("SELECT line FROM kexpr_row WHERE ledger = %s ORDER BY sequence", kind.ledger)
-        rows = [json.loads(line) for (line,) in lines]
-        found = [row for row in rows if identity_of(row["record"], kind, identity)]
-        return [{**row["record"], "mode": row["mode"], "lease": row["lease"]} for row in found]
+def _killed_at_steps(kind: Kind, mode: Mode, lanes: Lanes, root: Path) -> None:
+    clean = crashes.clean_run(lanes, root, kind, mode)
+    of_files = {name for name in crashes.COMMON_STEPS if name.startswith("ledger.")}
+    assert set(clean.reached) >= {*crashes.STEPS[kind], *crashes.COMMON_STEPS, *_STEPS} - of_files
 
-    monkeypatch.setattr(invariants, "records", records)
+    def killed_at(lane: Lane, point: crashes.Point) -> list[str]:
+        return crashes.case(root, kind, mode, lane, {"kill": point})
+
+    assert lanes.map(killed_at, crashes.points(clean.reached)) == []
 
 
-@pytest.mark.parametrize("kind", [Kind.DAILY, Kind.WEEKLY, Kind.CALLBACK])
-def test_killed_at_every_step(kind: Kind, postgres: Cluster, lanes: Lanes, directory: Path) -> None:
-    def run(lane: Lane, identity: str, **scene: object) -> Ended:
-        of_server = Scene(str(directory), kind.value, identity, conninfo=postgres.conninfo)
-        return lane.run(replace(of_server, **scene))  # type: ignore[arg-type]
+@pytest.mark.parametrize(("kind", "mode"), _EVERY_POINT)
+def test_killed_at_every_step(kind: Kind, mode: Mode, lanes: Lanes, tmp_path: Path) -> None:
+    _killed_at_steps(kind, mode, lanes, tmp_path)
 
-    clean = run(lanes.lanes[0], f"{kind}-clean")
-    assert clean.outcome == "selected"
-    assert set(clean.reached) >= STEPS
 
-    def killed_at(lane: Lane, point: Point) -> list[str]:
-        identity, before = f"{kind}-{point[0]}-{point[1]}", lane.server.requests
-        ended = run(lane, identity, kill=point)
-        left, sent = Host(directory).delivered(identity), was_sent(identity)
-        late = run(lane, identity, ahead_ms=AFTER_THE_LEASE_MS, replay=kind is Kind.DAILY)
-        wrong = invariants.violations(directory, kind, identity, lane.server.requests - before)
-        wrong += [] if ended.killed else ["did not die"]
-        wrong += [f"raised {late.raised}"] if late.raised else []
-        wrong += undelivered(identity, left, sent)
-        return [f"{point}: {what}" for what in wrong]
+@pytest.mark.parametrize(("kind", "mode"), _SOME_POINTS)
+def test_killed_at_some_steps(kind: Kind, mode: Mode, lanes: Lanes, tmp_path: Path) -> None:
+    _killed_at_steps(kind, mode, _Some(lanes, f"{kind} {mode}", _SOME), tmp_path)
 
-    def was_sent(identity: str) -> bool:
-        marks = "SELECT 1 FROM kexpr_tombstone WHERE task = %s AND mark = 'sending'"
-        return kind is Kind.WEEKLY and bool(postgres.execute(marks, WeeklyTask(identity).digest))
 
-    def undelivered(identity: str, left: list[str], was_sent: bool) -> list[str]:
-        delivered = Host(directory).delivered(identity)
-        if kind is Kind.DAILY:
-            return [] if delivered[-1:] == [canonical_text(kind, identity)] else ["no canonical replay"]
-        if was_sent:
-            return [] if delivered == left else ["sent again"]
-        return [] if delivered else ["not delivered"]
-
-    assert lanes.map(killed_at, points(clean.reached)) == []
+@pytest.mark.parametrize("kind", [Kind.DAILY, Kind.WEEKLY, Kind.TYPED_NOTE])
+def test_killed_again_in_the_recovery(kind: Kind, lanes: Lanes, tmp_path: Path) -> None:
+    some = _Some(lanes, kind, 2 * _SOME)
+    crashes.test_killed_again_at_every_step_of_the_recovery(kind, some, tmp_path)
