@@ -18,6 +18,7 @@ from typing import Any, Self
 from kexpr import failpoints
 from kexpr.authority.steps import LedgerOpener
 from kexpr.codes import Mode, WireVersion
+from kexpr.errors import LedgerFailed
 from kexpr.stores import PostgresStores
 from kexpr.transport import ClientFactory, Seam
 from tests.support.hosts import AheadClock, Gateway, Kind
@@ -153,7 +154,11 @@ def _fork(scene: Scene, clients: ClientFactory) -> dict[str, Any]:
     child = os.fork()
     if child == 0:
         os.close(read_end)
-        os.write(write_end, json.dumps(asdict(_play(scene, clients))).encode())
+        try:
+            ended = _play(scene, clients)
+        except LedgerFailed as failed:
+            ended = Ended(False, raised=f"{failed.code} at the start")
+        os.write(write_end, json.dumps(asdict(ended)).encode())
         os._exit(0)
     os.close(write_end)
     with os.fdopen(read_end, "rb") as pipe:
