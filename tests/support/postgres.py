@@ -62,8 +62,9 @@ class Cluster:
     @classmethod
     def create(cls, binaries: Path) -> Self:
         cluster = cls(binaries, _private_directory())
-        cluster.run("initdb", "-D", cluster.data, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "--no-sync")
-        cluster.configure(_SETTINGS)
+        with cluster.removed_on_error():
+            cluster.run("initdb", "-D", cluster.data, "-A", "trust", "-U", USER, "-E", "UTF8", "--locale=C", "-N")
+            cluster.configure(_SETTINGS)
         return cluster
 
     @property
@@ -101,7 +102,8 @@ class Cluster:
     def copy(self) -> "Cluster":
         """A base backup, ready to be started as a standby of this server."""
         standby = Cluster(self._binaries, _private_directory())
-        self.run("pg_basebackup", "-d", self.conninfo, "-D", standby.data, "-R", "-c", "fast", "-X", "stream")
+        with standby.removed_on_error():
+            self.run("pg_basebackup", "-d", self.conninfo, "-D", standby.data, "-R", "-c", "fast", "-X", "stream")
         return standby
 
     def promote(self) -> None:
@@ -122,6 +124,14 @@ class Cluster:
         if (self.data / "postmaster.pid").exists():
             self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.directory)
+
+    @contextmanager
+    def removed_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.remove()
+            raise
 
     def run(self, program: str, *arguments: object) -> None:
         command = [*_as_server_user(), str(self._binaries / program), *map(str, arguments)]

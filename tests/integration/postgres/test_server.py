@@ -15,7 +15,7 @@ from kexpr import failpoints
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger import postgres_admin
 from kexpr.ledger.postgres import PostgresLedger
-from kexpr.ledger.protocol import Head, Record, Row
+from kexpr.ledger.protocol import Record, Row
 from kexpr.ledger.tombstones import Mark
 from kexpr.stores import PostgresStores
 from tests.support.postgres import Cluster, installed, running
@@ -169,36 +169,6 @@ def test_a_server_restarted_between_transactions_goes_on(own: Cluster) -> None:
     own.start()
     _append(ledger, {"n": 3})
     assert [row.record for row in rows] == [{"n": 1}, {"n": 3}]
-    ledger.close()
-
-
-def test_a_promoted_replica_that_lacks_claims_is_refused_until_acknowledged(own: Cluster) -> None:
-    ledger, _ = _open(own.conninfo, "daily")
-    _append(ledger, {"n": 1})
-    standby = own.copy()
-    try:
-        _append(ledger, {"n": 2})
-        known = ledger.head()
-        ledger.close()
-        # The backup is at {"n": 1}; without its primary it never receives {"n": 2}.
-        own.stop()
-        standby.start()
-        assert _fault(lambda: _open(standby.conninfo, "daily")) is StoreFault.UNREACHABLE
-        standby.promote()
-        _refuses_until_acknowledged(standby, known)
-    finally:
-        standby.remove()
-
-
-def _refuses_until_acknowledged(standby: Cluster, known: Head) -> None:
-    acknowledge = postgres_admin.acknowledge_failover
-    assert _fault(lambda: _open(standby.conninfo, "daily")) is StoreFault.FAILED_OVER
-    assert _fault(lambda: acknowledge(standby.conninfo, expected={"daily": known})) is StoreFault.HEAD_MISMATCH
-    assert _fault(lambda: _open(standby.conninfo, "daily")) is StoreFault.FAILED_OVER
-    assert acknowledge(standby.conninfo, expected={})
-    assert not acknowledge(standby.conninfo, expected={})
-    ledger, rows = _open(standby.conninfo, "daily")
-    assert [row.record for row in rows] == [{"n": 1}]
     ledger.close()
 
 
