@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kexpr.errors import LedgerFailed, StoreFault
+from kexpr.failpoints import reach
 from kexpr.file_system import REAL, FileSystem
 from kexpr.ledger.locking import LOCK_NAME, DirectoryLock
 from kexpr.ledger.protocol import Head
@@ -100,8 +101,11 @@ def _quarantine(private: PrivateDirectory, segments: Segments, offset: int) -> R
     if len(tail) != length:
         raise LedgerFailed(StoreFault.INPUT_OUTPUT)
     name = _create_unused(private, segments.names[-1], tail)
+    reach("repair.copied")
     files.ftruncate(segments.fd, offset)
+    reach("repair.cut")
     files.fsync(segments.fd)
+    reach("repair.synced")
     return Repair(name, length, segments.chain.head)
 
 
