@@ -51,7 +51,7 @@ def in_grammar(draw: random.Random, slot: dict[str, Any]) -> str:
     anchors = slot["anchors"]
     if slot["grammar_id"] == "JUDGMENT":
         return f"{lead}현재 판단은 {anchors[0]}입니다."
-    return lead + anchors[0] + "." + "".join(f"{draw.choice(PIECES[3:5])}{anchor}." for anchor in anchors[1:])
+    return lead + str(anchors[0]) + "." + "".join(f"{draw.choice(PIECES[3:5])}{anchor}." for anchor in anchors[1:])
 
 
 def mutate_answer(draw: random.Random, answer: dict[str, Any]) -> None:
