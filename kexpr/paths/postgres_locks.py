@@ -62,7 +62,9 @@ class PostgresPublicationLocks:
             return Session(self._conninfo, wait_seconds=self._wait_seconds)
 
     def _put_back(self, session: Session) -> None:
-        if self._is_closed or len(self._idle) >= _IDLE_CONNECTIONS:
+        if len(self._idle) >= _IDLE_CONNECTIONS:
             session.close()
         else:
             self._idle.append(session)
+        if self._is_closed:
+            self.close()

@@ -1,6 +1,7 @@
 """The conformance kit of `kexpr.testing` on `PostgresStores`, one schema for each check: by the server's clock, where
 the end of a lease is waited for, and by a clock that the kit moves."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from kexpr.state import State
 from kexpr.stores import PostgresStores
 from kexpr.testing.conformance import HostPorts, checks
 from kexpr.testing.simulation.clock import MachineClock, ProcessClock
-from tests.support.postgres import Cluster
+from tests.support.postgres import Cluster, execute
 
 _OF_SERVER = checks(own_clock=True)
 _EXPIRIES = (
@@ -26,6 +27,7 @@ _EXPIRIES = (
     "an_expired_claim_ends_and_is_not_claimed_again",
     "outstanding_claims_are_expired_and_counted",
 )
+_KEY_OF = {"daily": "finalized_event_id", "weekly": "task_digest", "adaptive": "card_digest"}
 _CRASHES = "a_crash_at_any_step_leaves_one_request_at_most"
 """Lets a lease pass after each step."""
 
@@ -84,6 +86,14 @@ class PostgresKit:
         for state in self._opened:
             state.close()
 
+    def artifacts(self) -> dict[tuple[str, str], list[bool]]:
+        """Of each artifact in its ledger, whether each of its rows claims something, in their order."""
+        found: dict[tuple[str, str], list[bool]] = {}
+        rows = "SELECT ledger, line, claim IS NOT NULL FROM kexpr_row ORDER BY ledger, sequence"
+        for ledger, line, claims in execute(self._conninfo, rows):
+            found.setdefault((ledger, json.loads(line)["record"][_KEY_OF[ledger]]), []).append(claims)
+        return found
+
 
 @contextmanager
 def _kit(cluster: Cluster, directory: Path, clock: MachineClock | None = None) -> Iterator[PostgresKit]:
@@ -92,6 +102,8 @@ def _kit(cluster: Cluster, directory: Path, clock: MachineClock | None = None) -
         yield kit
     finally:
         kit.close()
+    for rows in kit.artifacts().values():
+        assert rows == [True] + [False] * (len(rows) - 1), "not the first row of an artifact is its claim"
 
 
 @pytest.mark.parametrize("name", [name for name in _OF_SERVER if name not in (*_WAITING, *_MOVED)])
