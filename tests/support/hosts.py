@@ -282,7 +282,7 @@ def identity_of(record: Mapping[str, Any], kind: Kind, identity: str) -> bool:
 def records(directory: Path, kind: Kind, identity: str) -> list[dict[str, Any]]:
     """The durable records of a message, read without the library; the claim's `mode` and `lease` are added."""
     found: list[dict[str, Any]] = []
-    for segment in sorted((directory / "state" / kind.ledger).glob("ledger-*")):
+    for segment in sorted((directory / "state" / kind.ledger).glob("ledger-*.jsonl")):
         for line in segment.read_bytes().splitlines():
             row = json.loads(line)
             if row["kind"] == "row" and identity_of(row["record"], kind, identity):
