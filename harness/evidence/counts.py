@@ -8,8 +8,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import add
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from harness.evidence.rows import ApprovalRow, AuditRow, CheckRow, IntentRow, MirrorRow, OutcomeRow, RunKind, Traffic
 from harness.evidence.state_views import CandidateView
@@ -26,7 +27,7 @@ from harness.evidence.summary import (
     ReasonSeries,
 )
 from harness.profiles import PAIRS, Pair, Profile
-from kexpr.codes import NOT_ATTEMPTED, Outcome, Reason, WireVersion
+from kexpr.codes import NOT_ATTEMPTED, Mode, Outcome, Reason, WireVersion
 from kexpr.ledger.protocol import Head
 from kexpr.telemetry.record import LATENCY_BOUNDS_MS
 
@@ -43,6 +44,7 @@ class _CellCounts:
     accepted: int = 0
     requests: int = 0
     orphans: int = 0
+    changed: bool = True
 
     def frozen(self) -> Calls:
         return Calls(self.intents, self.outcomes, self.accepted, self.requests, self.orphans)
@@ -51,13 +53,15 @@ class _CellCounts:
 class _PairCounts:
     """Of one pair and the newest candidate."""
 
-    def __init__(self) -> None:
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
         self.cells: dict[tuple[object, ...], _CellCounts] = {}
         self.frozen: dict[Cell, Calls] = {}
-        self.changed: dict[Cell, _CellCounts] = {}
-        self.outcomes: Counter[Outcome] = Counter()
+        self.ends: Counter[tuple[Mode, Outcome]] = Counter()
         self.reasons: Counter[Reason] = Counter()
         self.latency = [0] * _BUCKETS
+        self.duration_sum_ms = 0
+        self.last_outcome_utc_ms: int | None = None
         self.proof_first_utc_ms: int | None = None
         self.proof_last_utc_ms: int | None = None
         self.manifests: dict[RunKind, set[int]] = {kind: set() for kind in RunKind}
@@ -72,12 +76,20 @@ class _PairCounts:
 
     def freeze(self, orphaned: Iterable[_CellCounts]) -> Mapping[Cell, Calls]:
         """The cells as they are, with one more orphan for each of `orphaned`."""
-        self.frozen.update((cell, counts.frozen()) for cell, counts in self.changed.items())
-        self.changed.clear()
+        for counts in self.cells.values():
+            if counts.changed:
+                self.frozen[counts.cell] = counts.frozen()
+                counts.changed = False
         cells = dict(self.frozen)
         for counts in orphaned:
             cells[counts.cell] += Calls(orphans=1)
         return MappingProxyType(cells)
+
+    def outcomes(self) -> Mapping[Outcome, int]:
+        found: Counter[Outcome] = Counter()
+        for (_, outcome), count in self.ends.items():
+            found[outcome] += count
+        return MappingProxyType(dict(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,37 +102,69 @@ class OpenCall:
     of_pair: _PairCounts = field(repr=False)
 
 
+class _Totals:
+    """What does not begin anew with a candidate, since a counter never falls."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[OutcomeSeries] = Counter()
+        self.reasons: Counter[ReasonSeries] = Counter()
+        self.durations = {pair: [0] * _BUCKETS for pair in PAIRS}
+        self.duration_sums_ms = dict.fromkeys(PAIRS, 0)
+        self.last_outcome_utc_ms: dict[Pair, int] = {}
+
+    def and_of(self, pairs: Iterable[_PairCounts], wire: WireVersion | None) -> "_Totals":
+        """These and those of one candidate."""
+        sums = _Totals()
+        sums.outcomes += self.outcomes
+        sums.reasons += self.reasons
+        sums.durations = {pair: list(counts) for pair, counts in self.durations.items()}
+        sums.duration_sums_ms = dict(self.duration_sums_ms)
+        sums.last_outcome_utc_ms = dict(self.last_outcome_utc_ms)
+        for counts in pairs:
+            sums._add(counts, wire)
+        return sums
+
+    def _add(self, counts: _PairCounts, wire: WireVersion | None) -> None:
+        pair = counts.pair
+        for (mode, outcome), count in counts.ends.items():
+            assert wire is not None
+            self.outcomes[OutcomeSeries(pair.profile, pair.surface, mode, outcome, wire)] += count
+        for reason, count in counts.reasons.items():
+            self.reasons[ReasonSeries(pair.surface, reason)] += count
+        self.durations[pair] = list(map(add, self.durations[pair], counts.latency))
+        self.duration_sums_ms[pair] += counts.duration_sum_ms
+        if counts.last_outcome_utc_ms is not None:
+            self.last_outcome_utc_ms[pair] = counts.last_outcome_utc_ms
+
+
 class Counts:
     """Folds what the rules let through. Pairs and checks are the newest candidate's, the rest is of all."""
 
     def __init__(self) -> None:
         self._wire: WireVersion | None = None
-        self._pairs: dict[Pair, _PairCounts] = {}
+        self._pairs = {pair: _PairCounts(pair) for pair in PAIRS}
+        self._before = _Totals()
         self._checks: dict[Check, bool] = {}
         self._audits: dict[Profile, Audit] = {}
         self._approvals: list[Approval] = []
         self._mirror: dict[Pair, dict[str, MirrorCount]] = {pair: {} for pair in PAIRS}
-        self._outcomes: Counter[tuple[Any, ...]] = Counter()
-        self._reasons: Counter[tuple[Any, ...]] = Counter()
-        self._durations = {pair: [0] * _BUCKETS for pair in PAIRS}
-        self._duration_sums_ms = dict.fromkeys(PAIRS, 0)
-        self._last_outcome_utc_ms: dict[Pair, int] = {}
         self._last_run_utc_ms: int | None = None
 
     def pin(self, wire: WireVersion) -> None:
         """A new candidate begins."""
+        self._before = self._before.and_of(self._pairs.values(), self._wire)
         self._wire = wire
-        self._pairs = {pair: _PairCounts() for pair in PAIRS}
+        self._pairs = {pair: _PairCounts(pair) for pair in PAIRS}
         self._checks = {}
 
     def run(self, utc_ms: int) -> None:
         self._last_run_utc_ms = utc_ms
 
-    def intent(self, row: IntentRow, utc_ms: int) -> OpenCall:
-        of_pair = self._pairs[row.pair]
+    def intent(self, row: IntentRow, pair: Pair, utc_ms: int) -> OpenCall:
+        of_pair = self._pairs[pair]
         counts = of_pair.cell_of(row)
         counts.intents += 1
-        of_pair.changed[counts.cell] = counts
+        counts.changed = True
         if row.traffic is Traffic.SYNTHETIC:
             of_pair.manifests[row.run_kind].add(row.ordinal)
         if row.run_kind is RunKind.PROOF and of_pair.proof_first_utc_ms is None:
@@ -129,29 +173,25 @@ class Counts:
 
     def outcome(self, opened: OpenCall, row: OutcomeRow, utc_ms: int) -> None:
         intent, of_pair, counts = opened.row, opened.of_pair, opened.counts
-        pair = intent.pair
+        outcome = row.outcome
         counts.outcomes += 1
-        counts.accepted += row.outcome is Outcome.SHADOW_SELECTED
+        counts.accepted += outcome is Outcome.SHADOW_SELECTED
         counts.requests += row.requests
-        of_pair.changed[counts.cell] = counts
-        of_pair.outcomes[row.outcome] += 1
-        self._outcomes[pair, intent.mode, row.outcome, self._wire] += 1
+        counts.changed = True
+        of_pair.ends[intent.mode, outcome] += 1
         if row.reason is not None:
             of_pair.reasons[row.reason] += 1
-            self._reasons[pair.surface, row.reason] += 1
-        if row.outcome not in NOT_ATTEMPTED:
-            bucket = bisect_left(LATENCY_BOUNDS_MS, row.duration_ms)
-            of_pair.latency[bucket] += 1
-            self._durations[pair][bucket] += 1
-            self._duration_sums_ms[pair] += row.duration_ms
-        self._last_outcome_utc_ms[pair] = utc_ms
+        if outcome not in NOT_ATTEMPTED:
+            of_pair.latency[bisect_left(LATENCY_BOUNDS_MS, row.duration_ms)] += 1
+            of_pair.duration_sum_ms += row.duration_ms
+        of_pair.last_outcome_utc_ms = utc_ms
         if intent.run_kind is RunKind.PROOF:
             of_pair.proof_last_utc_ms = utc_ms
 
     def orphan(self, opened: OpenCall) -> None:
         """Nobody can bring this outcome any more."""
         opened.counts.orphans += 1
-        opened.of_pair.changed[opened.counts.cell] = opened.counts
+        opened.counts.changed = True
 
     def check(self, row: CheckRow) -> None:
         self._checks[row.check] = row.passed
@@ -179,6 +219,7 @@ class Counts:
     ) -> EvidenceSummary:
         """`orphaned` are open calls that nobody works on, though no row says so yet."""
         lost = list(orphaned)
+        totals = self._before.and_of(self._pairs.values(), self._wire)
         return EvidenceSummary(
             head=head,
             candidates=candidates,
@@ -186,31 +227,25 @@ class Counts:
             checks=MappingProxyType(dict(self._checks)),
             audits=MappingProxyType(dict(self._audits)),
             approvals=tuple(self._approvals),
-            outcome_totals=MappingProxyType(
-                {
-                    OutcomeSeries(pair.profile, pair.surface, mode, outcome, wire): count
-                    for (pair, mode, outcome, wire), count in self._outcomes.items()
-                }
-            ),
-            reason_totals=MappingProxyType({ReasonSeries(*key): count for key, count in self._reasons.items()}),
-            durations=MappingProxyType({pair: tuple(counts) for pair, counts in self._durations.items()}),
-            duration_sums_ms=MappingProxyType(dict(self._duration_sums_ms)),
-            last_outcome_utc_ms=MappingProxyType(dict(self._last_outcome_utc_ms)),
+            outcome_totals=MappingProxyType(dict(totals.outcomes)),
+            reason_totals=MappingProxyType(dict(totals.reasons)),
+            durations=MappingProxyType({pair: tuple(counts) for pair, counts in totals.durations.items()}),
+            duration_sums_ms=MappingProxyType(totals.duration_sums_ms),
+            last_outcome_utc_ms=MappingProxyType(totals.last_outcome_utc_ms),
             last_run_utc_ms=self._last_run_utc_ms,
             in_progress=in_progress,
         )
 
     def _evidence(self, pair: Pair, lost: list[OpenCall]) -> PairEvidence:
-        mirror = tuple(self._mirror[pair][date] for date in sorted(self._mirror[pair]))
-        of_pair = self._pairs.get(pair) or _PairCounts()
+        of_pair = self._pairs[pair]
         return PairEvidence(
             cells=of_pair.freeze(opened.counts for opened in lost if opened.of_pair is of_pair),
-            outcomes=MappingProxyType(dict(of_pair.outcomes)),
+            outcomes=of_pair.outcomes(),
             reasons=MappingProxyType(dict(of_pair.reasons)),
             latency=tuple(of_pair.latency),
             proof_first_utc_ms=of_pair.proof_first_utc_ms,
             proof_last_utc_ms=of_pair.proof_last_utc_ms,
             proof_manifests=len(of_pair.manifests[RunKind.PROOF]),
             observation_manifests=len(of_pair.manifests[RunKind.OBSERVATION]),
-            mirror=mirror,
+            mirror=tuple(self._mirror[pair][date] for date in sorted(self._mirror[pair])),
         )

@@ -213,9 +213,11 @@ class EvidenceState:
             run.traffic,
             run.mode,
         )
-        if not same or row.pair not in run.surfaces:
+        pair = row.pair
+        if not same or pair not in run.surfaces:
             return Refusal.NOT_IN_RUN
-        return Refusal.DUPLICATE_SLOT if self.is_taken(row.call) else None
+        taken = self._taken.get((row.run_kind, pair, row.date), ())
+        return Refusal.DUPLICATE_SLOT if row.ordinal in taken else None
 
     def _refuse_outcome(self, row: OutcomeRow) -> Refusal | None:
         """A candidate that ended meanwhile still takes the outcome of a call that was under way."""
@@ -257,8 +259,9 @@ class EvidenceState:
 
     def _fold_intent(self, row: IntentRow, utc_ms: int) -> None:
         self._candidates[-1].intents += 1
-        self._taken.setdefault((row.run_kind, row.pair, row.date), set()).add(row.ordinal)
-        self._open[row.slot] = self._counts.intent(row, utc_ms)
+        pair = row.pair
+        self._taken.setdefault((row.run_kind, pair, row.date), set()).add(row.ordinal)
+        self._open[row.slot] = self._counts.intent(row, pair, utc_ms)
         if row.run_kind is RunKind.PROOF:
             self._proof_slots[row.slot] = SlotView(row.call, row.run, row.provider, utc_ms, None)
 
