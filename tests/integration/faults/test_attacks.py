@@ -1,8 +1,10 @@
 """Files that are not ours, not private or not there any more: refused with a code, canonical, and no request."""
 
+import multiprocessing
 import os
 import stat
 from collections.abc import Callable, Iterator
+from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from harness.rehearsal.faults import FaultPlan
 from harness.rehearsal.prose import answer_bytes
 from harness.rehearsal.server import RehearsalServer
-from kexpr.codes import Outcome
+from kexpr.codes import Mode, Outcome
 from kexpr.errors import AuthorityFailed, StoreFault
 from kexpr.transport import ClientFactory
 from tests.support.hosts import Gateway, Kind, canonical_text
@@ -175,6 +177,42 @@ def test_what_changes_under_an_open_store_ends_its_use(
         assert set(gateway.host.delivered(f"{kind}-after")) <= {canonical_text(kind, f"{kind}-after")}
 
 
+def _refused_in_a_child(gateway: Gateway, codes: "SimpleQueue[list[str]]") -> None:
+    """For a forked process of multiprocessing, which inherits the opened gateway."""
+    found: list[str] = []
+    uses: list[Callable[[], object]] = [
+        lambda: gateway.daily_authority.artifact("child").claim(Mode.ENABLED),
+        gateway.weekly_authority.expire_outstanding,
+        gateway.adaptive_authority.expire_outstanding,
+        lambda: gateway.publish(Kind.DAILY, "child"),
+    ]
+    for use in uses:
+        try:
+            found.append(f"used: {use()}")
+        except AuthorityFailed as failed:
+            found.append(failed.code.value)
+    codes.put(found)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_of_multiprocessing_uses_nothing_either(place: Path, server: RehearsalServer) -> None:
+    context = multiprocessing.get_context("fork")
+    codes = context.SimpleQueue()
+    with Gateway(place, ClientFactory(_seam=server.seam)) as gateway:
+        before = server.requests
+        child = context.Process(target=_refused_in_a_child, args=(gateway, codes))
+        child.start()
+        child.join(20)
+        assert child.exitcode == 0
+        refused = codes.get()
+        assert refused[:3] == [StoreFault.USED_AFTER_FORK] * 3
+        assert server.requests == before
+        assert set(gateway.host.delivered("child")) <= {canonical_text(Kind.DAILY, "child")}
+        assert gateway.publish(Kind.WEEKLY, "parent").outcome is Outcome.SELECTED
+        assert server.requests == before + 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_forked_child_uses_nothing_and_its_parent_goes_on(place: Path, server: RehearsalServer) -> None:
     with Gateway(place, ClientFactory(_seam=server.seam)) as gateway:
         before = server.requests
