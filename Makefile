@@ -2,6 +2,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
+# A public gateway that the tests embed us in. Its own dependencies are not needed, and pin what we do not.
+HERMES := hermes-agent==0.17.0
 
 .PHONY: setup dashboards proof sample test test-openai-floor soak check clean fuzz-anchor-grammar
 
@@ -11,6 +13,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed; set PYTHON=")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[harness,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps '$(HERMES)' || echo 'no $(HERMES): its tests skip'
 	touch $@
 
 proof: setup

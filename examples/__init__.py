@@ -1,0 +1,1 @@
+"""Runnable examples. They leave nothing behind and reach nothing but this machine."""
