@@ -84,6 +84,14 @@ def _directory(path: Path) -> None:
     path.mkdir(mode=0o700)
 
 
+def _device(path: Path) -> None:
+    path.unlink()
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+    except PermissionError:
+        pytest.skip("making a device is not permitted here")
+
+
 ATTACKS: dict[str, Callable[[Path], None]] = {
     "symbolic link": _linked,
     "hard link": _hard_linked,
@@ -91,6 +99,7 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
     "of another user": _foreign,
     "fifo": _fifo,
     "directory": _directory,
+    "device": _device,
 }
 REFUSED = {
     StoreFault.NOT_PRIVATE,
@@ -140,13 +149,18 @@ def test_a_mark_that_is_not_private_stops_its_task(attack: str, place: Path, ser
 
 
 @pytest.mark.parametrize("name", ["state", "state/daily", "state/weekly", "state/adaptive", "state-tombstones"])
-@pytest.mark.parametrize("attack", ["open to others", "of another user", "symbolic link"])
+@pytest.mark.parametrize("attack", ["readable by others", "writable by its group", "of another user", "symbolic link"])
 def test_a_directory_that_is_not_private_is_not_used(
     name: str, attack: str, place: Path, server: RehearsalServer
 ) -> None:
     if attack == "of another user" and os.geteuid() != 0:
         pytest.skip("only root can give files away")
-    change = {"open to others": lambda path: path.chmod(0o750), "of another user": _foreign, "symbolic link": _linked}
+    change: dict[str, Callable[[Path], None]] = {
+        "readable by others": lambda path: path.chmod(0o755),
+        "writable by its group": lambda path: path.chmod(0o770),
+        "of another user": _foreign,
+        "symbolic link": _linked,
+    }
     change[attack](place / name)
     (code,) = outcome_of(place, server, list(Kind))
     assert code in {StoreFault.NOT_PRIVATE, StoreFault.NOT_REGULAR, StoreFault.INPUT_OUTPUT}
