@@ -14,6 +14,7 @@ from kexpr.exits import Exit
 from kexpr.guard import Decision, judge
 from kexpr.ledger_cli import add_ledger_commands
 from kexpr.manifest import Placeholder, PlaceholderKind, Slot
+from kexpr.postgres_cli import add_postgres_commands
 
 if TYPE_CHECKING:
     from kexpr.cutover import CutoverAudit
@@ -80,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--json", action="store_true", help="print one JSON object")
     audit.set_defaults(run=_audit_config)
     add_ledger_commands(commands)
+    add_postgres_commands(commands)
     rollback = commands.add_parser(
         "rollback",
         help="end what a stopped gateway left open",

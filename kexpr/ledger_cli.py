@@ -16,7 +16,7 @@ from kexpr.ledger.protocol import Head
 from kexpr.private_files import KEY_NAME, PrivateDirectory, genesis_digest
 from kexpr.stores import LEDGERS
 
-__all__ = ["add_ledger_commands"]
+__all__ = ["add_ledger_commands", "head_json", "head_of_text", "text_of_head"]
 
 _PATH_HELP: Final = "a ledger's directory, or a state directory with daily, weekly and adaptive in it"
 
@@ -44,7 +44,7 @@ def add_ledger_commands(commands: "argparse._SubParsersAction[Any]") -> None:
         if name == "verify":
             parser.add_argument(
                 "--expected",
-                type=_head,
+                type=head_of_text,
                 metavar="SEQUENCE:DIGEST",
                 help="a head kept elsewhere; the chain must contain it (for one ledger)",
             )
@@ -107,21 +107,21 @@ _EXPLAINED: Final = {
 
 def _verify(ledger: Path, expected: Head | None, genesis: str | None) -> tuple[str, dict[str, Any]]:
     report = maintenance.verify(ledger, genesis=genesis, expected=expected)
-    relative = f" relative to {_text(expected)}" if expected else ""
-    words = f"intact{relative}, {report.rows} rows in {report.segments} segments, head {_text(report.head)}"
-    return words, {"rows": report.rows, "segments": report.segments, "head": _json(report.head)}
+    relative = f" relative to {text_of_head(expected)}" if expected else ""
+    words = f"intact{relative}, {report.rows} rows in {report.segments} segments, head {text_of_head(report.head)}"
+    return words, {"rows": report.rows, "segments": report.segments, "head": head_json(report.head)}
 
 
 def _head_of(ledger: Path, _expected: Head | None, genesis: str | None) -> tuple[str, dict[str, Any]]:
     head = maintenance.head(ledger, genesis=genesis)
-    return _text(head), {"head": _json(head)}
+    return text_of_head(head), {"head": head_json(head)}
 
 
 def _repair(ledger: Path, _expected: Head | None, _genesis: str | None) -> tuple[str, dict[str, Any]]:
     done = maintenance.repair(ledger)
     words = f"{done.size_bytes} bytes moved to {done.quarantined}" if done.quarantined else "nothing was torn"
-    data = {"quarantined": done.quarantined, "size_bytes": done.size_bytes, "head": _json(done.head)}
-    return f"{words}, head {_text(done.head)}", data
+    data = {"quarantined": done.quarantined, "size_bytes": done.size_bytes, "head": head_json(done.head)}
+    return f"{words}, head {text_of_head(done.head)}", data
 
 
 _COMMANDS: Final = {
@@ -145,7 +145,8 @@ _COMMANDS: Final = {
 }
 
 
-def _head(text: str) -> Head:
+def head_of_text(text: str) -> Head:
+    """A head as it is printed; raises `ArgumentTypeError`."""
     sequence, _, digest = text.partition(":")
     if not (sequence.isascii() and sequence.isdigit() and len(sequence) <= 15):
         raise argparse.ArgumentTypeError("not SEQUENCE:DIGEST")
@@ -154,9 +155,9 @@ def _head(text: str) -> Head:
     return Head(int(sequence), digest)
 
 
-def _text(head: Head) -> str:
+def text_of_head(head: Head) -> str:
     return f"{head.sequence}:{head.digest}"
 
 
-def _json(head: Head) -> dict[str, Any]:
+def head_json(head: Head) -> dict[str, Any]:
     return {"sequence": head.sequence, "digest": head.digest}
