@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 __all__ = [
     "anytime_upper",
@@ -15,6 +16,9 @@ __all__ = [
 _HALVINGS = 100
 """More than a double has bits: the bisection ends at neighbouring floats."""
 
+_REMEMBERED = 1_024
+"""Bounds are asked again with the same counts at each reading."""
+
 _CANCELS_BELOW = 1e-3
 _NEGLIGIBLE = 1e-17
 
@@ -22,6 +26,7 @@ _LOG_MAX = 700.0
 """Below the logarithm of the largest double."""
 
 
+@lru_cache(_REMEMBERED)
 def clopper_pearson_upper(failures: int, calls: int, confidence: float = 0.95) -> float:
     """The exact one-sided upper bound on the failure rate, 0 to 1, after `failures` in `calls` independent calls.
 
@@ -132,6 +137,7 @@ def e_value(failures: int, calls: int, rate: float) -> float:
     return math.exp(min(mixed - at_rate, _LOG_MAX))
 
 
+@lru_cache(_REMEMBERED)
 def anytime_upper(failures: int, calls: int, confidence: float = 0.95) -> float:
     """The upper bound on the failure rate (0 to 1) that holds however often one looks: rates above it have an
     `e_value` of at least `1 / (1 - confidence)`."""
