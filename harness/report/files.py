@@ -24,12 +24,18 @@ def rendered(documents: Mapping[str, Document], language: Language) -> dict[str,
 
 
 def write_all(directory: Path, files: Mapping[str, bytes]) -> None:
-    """Write the files into `directory`, which is made when it is not there. Raises `OSError`."""
+    """Write the files into `directory`, which is made when it is not there. Raises `OSError`.
+
+    Each is renamed over the one before, so that none is read half written; the name until then is this process's own.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
-        new = directory / f".{name}.new"
-        new.write_bytes(data)
-        os.replace(new, directory / name)  # noqa: PTH105 - what is renamed over must not be read meanwhile
+        new = directory / f".{name}.{os.getpid()}.new"
+        try:
+            new.write_bytes(data)
+            new.replace(directory / name)
+        finally:
+            new.unlink(missing_ok=True)
 
 
 def read_report(path: Path) -> bytes | None:

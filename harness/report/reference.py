@@ -87,9 +87,9 @@ def reference_in(text: str) -> Reference | None:
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day as `YYYY-MM-DD`."""
+    """Whether a text is a day as `YYYY-MM-DD` of the years that evidence and references have, 2000 to 2099."""
     try:
-        return date.fromisoformat(text).isoformat() == text
+        return text.startswith("20") and date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -271,7 +273,9 @@ def test_the_commands_end_to_end(state, tmp_path):
     [
         (("--as-of", "2026-13-01"), Exit.USAGE),
         (("--as-of", "2020-01-01"), Exit.USAGE),
-        (("--as-of", "2099-01-01"), Exit.INSUFFICIENT),
+        (("--as-of", "2099-12-31"), Exit.INSUFFICIENT),
+        (("--as-of", "2100-01-01"), Exit.USAGE),
+        (("--as-of", "9999-12-31"), Exit.USAGE),
         (("--anchor", "1"), Exit.USAGE),
         (("--anchor", "2:" + "a" * 64), Exit.INVALID),
         (("--lang", "fr"), Exit.USAGE),
@@ -347,6 +351,24 @@ def test_files_are_replaced_whole_and_read_up_to_a_limit(tmp_path):
     with large.open("wb") as file:
         file.truncate(MAX_BYTES + 1)
     assert read_report(large) is None
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path):
+    (tmp_path / "index.html").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        write_all(tmp_path, {"index.html": b"one"})
+    assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
+
+
+def test_two_processes_may_write_the_same_reports_at_once(tmp_path):
+    program = (
+        "import sys, pathlib; from harness.report.files import write_all\n"
+        "for _ in range(300): write_all(pathlib.Path(sys.argv[1]), {'index.html': b'x' * 100_000})"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    writers = [subprocess.Popen(command, stderr=subprocess.DEVNULL) for _ in range(2)]
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    assert [(path.name, path.stat().st_size) for path in tmp_path.iterdir()] == [("index.html", 100_000)]
 
 
 @pytest.mark.parametrize("text", ["", "1", "1:", "01:" + "a" * 64, "1:" + "A" * 64, "-1:" + "a" * 64, "1:" + "a" * 63])
