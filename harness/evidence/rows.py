@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -101,6 +102,22 @@ class Slot:
         return f"{candidate_id}/{self.kind}/{self.pair}/{self.date}/{self.ordinal}"
 
 
+_REMEMBERED: Final = 64
+"""Values that are the same in many rows in a row."""
+
+
+@lru_cache(_REMEMBERED)
+def _slot_stem(
+    candidate: str, kind: RunKind, profile: Profile, surface: Surface, path: PathKind, date: str
+) -> str | None:
+    """What stands before the ordinal in the slots of such calls; None where there can be no such call."""
+    pair = Pair(profile, surface)
+    dated = date != _NO_DATE
+    if pair not in PAIRS or path not in PATHS[surface] or dated != (kind is RunKind.OBSERVATION):
+        return None
+    return Slot(kind, pair, path, 0, date).key(candidate).removesuffix("0")
+
+
 @dataclass(frozen=True, slots=True)
 class PinRow:
     """First row of each candidate: what counts as passing is fixed before the first call."""
@@ -179,14 +196,8 @@ class IntentRow:
         return Slot(self.run_kind, self.pair, self.path, self.ordinal, self.date)
 
     def is_consistent(self) -> bool:
-        dated = self.date != _NO_DATE
-        call = self.call
-        return (
-            call.pair in PAIRS
-            and self.path in PATHS[self.surface]
-            and dated == (self.run_kind is RunKind.OBSERVATION)
-            and self.slot == call.key(self.candidate)
-        )
+        stem = _slot_stem(self.candidate, self.run_kind, self.profile, self.surface, self.path, self.date)
+        return stem is not None and self.slot == f"{stem}{self.ordinal}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,21 +390,18 @@ def _record_of(cls: type[T], value: Any) -> T:
 
 
 _COUNT_MAX: Final = 10**9
-_REMEMBERED: Final = 64
-"""Texts that are the same in many rows in a row."""
-
 _DIGEST: Final = _text("[0-9a-f]{64}")
 _CANDIDATE: Final = "[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})"
 _DATE: Final = r"-|20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
 _DECODERS: Final[Mapping[str, Decoder]] = {
     "approver": _text(APPROVER_PATTERN),
-    "candidate": lru_cache(_REMEMBERED)(_text(_CANDIDATE)),
+    "candidate": _text(_CANDIDATE),
     "check": _code(Check),
     "commit": _text(f"[0-9a-f]{{40}}|{UNKNOWN_COMMIT}"),
     "config_digest": _DIGEST,
     "config_schema_version": _integer(1, 2),
-    "date": lru_cache(_REMEMBERED)(_text(_DATE)),
+    "date": _text(_DATE),
     "dirty": _boolean,
     "duration_ms": _integer(0, _COUNT_MAX),
     "end_reason": _code(EndReason),
@@ -447,6 +455,19 @@ _FIELDS: Final[Mapping[type[Any], tuple[frozenset[str], tuple[tuple[str, Decoder
 """The names of a record, and what decodes each of its fields in order."""
 
 
+_HEADING: Final = frozenset({"type", "schema_version"})
+_SLOT: Final = _DECODERS["slot"]
+_COUNT: Final = _integer(0, _COUNT_MAX)
+
+# Nearly all rows are calls, and in these fields nearly all are like one before.
+_INTENT_RECURRING: Final = tuple(item.name for item in fields(IntentRow) if item.name not in ("slot", "ordinal"))
+_OUTCOME_RECURRING: Final = tuple(item.name for item in fields(OutcomeRow) if item.name not in ("slot", "duration_ms"))
+_recurring_of_intent: Final = itemgetter(*_INTENT_RECURRING)
+_recurring_of_outcome: Final = itemgetter(*_OUTCOME_RECURRING)
+_INTENT_KEYS: Final = len(_HEADING) + len(fields(IntentRow))
+_OUTCOME_KEYS: Final = len(_HEADING) + len(fields(OutcomeRow))
+
+
 def encode(row: EvidenceRow) -> Record:
     """The record of a row, checked as a reader will check it; raises `LedgerFailed(ILLEGAL_HISTORY)`."""
     record = {"type": _NAMES[type(row)], "schema_version": EVIDENCE_SCHEMA_VERSION, **_plain_fields(row)}
@@ -457,17 +478,50 @@ def encode(row: EvidenceRow) -> Record:
 
 def decode(record: Record) -> EvidenceRow:
     """The row of a record; raises `LedgerFailed(ILLEGAL_HISTORY)` unless every key, type and code is exactly right."""
-    values = dict(record)
-    name, version = values.pop("type", None), values.pop("schema_version", None)
-    row: EvidenceRow | None = None
-    if type(name) is str and name in _TYPES and type(version) is int and version == EVIDENCE_SCHEMA_VERSION:
-        try:
-            row = _record_of(_TYPES[name], values)
-        except (_Malformed, KeyError, TypeError):
-            row = None
+    row: EvidenceRow | None
+    try:
+        row = _row_of(record)
+    except (_Malformed, KeyError, TypeError):
+        row = None
     if row is None or not row.is_consistent():
         raise LedgerFailed(StoreFault.ILLEGAL_HISTORY)
     return row
+
+
+def _row_of(record: Record) -> EvidenceRow:
+    name, version = record["type"], record["schema_version"]
+    if type(name) is not str or type(version) is not int or version != EVIDENCE_SCHEMA_VERSION:
+        raise _Malformed
+    cls = _TYPES[name]
+    if cls is IntentRow:
+        return _intent_of(record)
+    if cls is OutcomeRow:
+        return _outcome_of(record)
+    return _record_of(cls, {key: value for key, value in record.items() if key not in _HEADING})
+
+
+def _intent_of(record: Record) -> IntentRow:
+    if len(record) != _INTENT_KEYS:
+        raise _Malformed
+    candidate, run, kind, profile, surface, path, date, provider, traffic, mode = _recurring(
+        _INTENT_RECURRING, *_recurring_of_intent(record)
+    )
+    slot, ordinal = _SLOT(record["slot"]), _COUNT(record["ordinal"])
+    return IntentRow(candidate, run, slot, kind, profile, surface, path, ordinal, date, provider, traffic, mode)
+
+
+def _outcome_of(record: Record) -> OutcomeRow:
+    if len(record) != _OUTCOME_KEYS:
+        raise _Malformed
+    candidate, run, outcome, reason, requests = _recurring(_OUTCOME_RECURRING, *_recurring_of_outcome(record))
+    slot, duration_ms = _SLOT(record["slot"]), _COUNT(record["duration_ms"])
+    return OutcomeRow(candidate, run, slot, outcome, reason, duration_ms, requests)
+
+
+@lru_cache(_REMEMBERED, typed=True)
+def _recurring(names: tuple[str, ...], *values: Any) -> tuple[Any, ...]:
+    """`values` of the fields `names`, decoded. Typed, since True and 1.0 are not 1 here, though they are equal."""
+    return tuple([_DECODERS[name](value) for name, value in zip(names, values, strict=True)])
 
 
 def _plain_fields(row: Any) -> dict[str, object]:
