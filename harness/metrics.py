@@ -17,12 +17,14 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
 from harness.evidence.rows import RunKind
 from harness.evidence.summary import Calls, EvidenceSummary, OutcomeSeries, ReasonSeries
 from harness.policy import POLICY, GatePolicy
 from harness.profiles import PAIRS, Pair
 from harness.readiness.model import GateVerdict, Readiness
+from harness.readiness.window import sum_of
 from harness.reading import Reading
 from kexpr import __version__
 from kexpr.codes import Reason, Surface
@@ -88,18 +90,39 @@ class EvidenceCollector(Collector):
 
 
 class Exposition:
-    """The text of a scrape, made again only when the reading says something else. For one thread at a time."""
+    """The text of a scrape. A family is rendered again only when it says something else; for one thread at a time."""
 
-    def __init__(self, read: Callable[[], Reading]) -> None:
+    def __init__(self, read: Callable[[], Reading], policy: GatePolicy = POLICY) -> None:
         self._read = read
+        self._policy = policy
         self._last: tuple[Reading, bytes] | None = None
+        self._rendered: dict[str, tuple[list[Sample], bytes]] = {}
 
     def render(self) -> tuple[Reading, bytes]:
         """A new reading, and its metrics in the Prometheus text format."""
         reading = self._read()
         if self._last is None or not _same(self._last[0], reading):
-            self._last = reading, generate_latest(registry_of(lambda: reading))
+            self._last = reading, b"".join(map(self._text, _families(reading, self._policy)))
         return reading, self._last[1]
+
+    def _text(self, metric: Metric) -> bytes:
+        before = self._rendered.get(metric.name)
+        if before is None or before[0] != metric.samples:
+            registry = CollectorRegistry(auto_describe=False)
+            registry.register(_Constant(metric))
+            before = self._rendered[metric.name] = metric.samples, generate_latest(registry)
+        return before[1]
+
+
+class _Constant(Collector):
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        return (self._metric,)
 
 
 def _same(one: Reading, other: Reading) -> bool:
@@ -189,7 +212,7 @@ def _gates(readiness: Readiness, *, valid: bool) -> Metric:
 
 def _calls(summary: EvidenceSummary, pair: Pair, kind: RunKind | None = None) -> Calls:
     cells = summary.pairs[pair].cells
-    return sum((calls for cell, calls in cells.items() if kind in (None, cell.run_kind)), Calls())
+    return sum_of(calls for cell, calls in cells.items() if kind in (None, cell.run_kind))
 
 
 def _proof_deadline_s(summary: EvidenceSummary, policy: GatePolicy) -> float:

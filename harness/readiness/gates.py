@@ -8,7 +8,7 @@ from typing import Final
 from harness.evidence.rows import RunKind
 from harness.evidence.summary import Calls, Cell, Check, EvidenceSummary, PairEvidence
 from harness.policy import GatePolicy
-from harness.profiles import Pair
+from harness.profiles import PAIRS, Pair
 from harness.readiness.model import Gate, GateCode, GateReason, GateVerdict, Phase, Window
 from harness.readiness.window import sum_of
 from kexpr.codes import ProviderKind
@@ -70,6 +70,8 @@ def _candidate_open(facts: Facts) -> Judgement:
     candidate = facts.summary.candidate
     if candidate is None:
         return 1, 0, _MISSING, GateReason.NO_CANDIDATE
+    if candidate.pin.policy_digest != facts.policy.digest:
+        return 1, 0, _FAILED, GateReason.POLICY_CHANGED
     return _yes(candidate.ended is None, _FAILED, GateReason.CANDIDATE_ENDED)
 
 
@@ -104,14 +106,19 @@ def _none_of(count: int, reason: GateReason) -> Judgement:
 
 
 def _proof_calls(facts: Facts) -> Judgement:
+    """No pair makes up for another: of each, only as many calls count as are asked of it."""
     calls, required = sum_of(facts.proof.values()), facts.policy.proof_total
+    accepted = dict.fromkeys(PAIRS, 0)
+    for (pair, _), of_cell in facts.proof.items():
+        accepted[pair] += of_cell.accepted
+    counted = sum(min(count, facts.policy.calls_of(pair)) for pair, count in accepted.items())
     if calls.intents > required:
         return required, calls.intents, _FAILED, GateReason.CALLS_EXTRA
     if calls.failures:
         return required, calls.accepted, _FAILED, GateReason.CALLS_FAILED
-    if calls.accepted < required:
-        return required, calls.accepted, _MISSING, GateReason.CALLS_MISSING
-    return _rehearsed((required, calls.accepted, _PASSED, None), [cell for _, cell in facts.proof])
+    if counted < required:
+        return required, counted, _MISSING, GateReason.CALLS_MISSING
+    return _rehearsed((required, counted, _PASSED, None), [cell for _, cell in facts.proof])
 
 
 def _proof_window(facts: Facts) -> Judgement:

@@ -104,6 +104,7 @@ class GateReason(StrEnum):
     AUDIT_NOT_READY = "audit_not_ready"
     NO_CANDIDATE = "no_candidate"
     CANDIDATE_ENDED = "candidate_ended"
+    POLICY_CHANGED = "policy_changed"
     NOT_CHECKED = "not_checked"
     CHECK_FAILED = "check_failed"
     MORE_REQUESTS_THAN_INTENTS = "more_requests_than_intents"
