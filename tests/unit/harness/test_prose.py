@@ -15,7 +15,7 @@ from kexpr.surfaces import apply_presentation_segments_v1, presentation_segments
 from kexpr.wire.kexp_wire import LIMIT_OF_SLOT_COUNT, Issued, issue, read_answer
 
 KEY = bytes(range(32))
-BOTH_WIRES = pytest.mark.parametrize("wire", (WireVersion.KEXP_1, WireVersion.KEXP_2))
+BOTH_WIRES = pytest.mark.parametrize("wire", [WireVersion.KEXP_1, WireVersion.KEXP_2])
 ALL_SURFACES = pytest.mark.parametrize("surface", Surface)
 FITS_ANY_NOUN = ("입니다.", "의 ", "에 ", "에서 ", "도 ", "만 ", "부터 ", "까지 ", ", ", " ")
 
