@@ -39,7 +39,7 @@ PIN = Pin(
     generator_version="1",
     generator_digest="5" * 64,
     generator_seed=7,
-    policy_digest="6" * 64,
+    policy_digest=POLICY.digest,
 )
 CANDIDATE = Candidate(PIN.digest, 0)
 _START_MS = 1_770_000_000_000

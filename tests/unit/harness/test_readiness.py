@@ -161,6 +161,18 @@ def _slow_proof(summary: EvidenceSummary) -> EvidenceSummary:
     return replace(summary, pairs={**summary.pairs, DUAL: late})
 
 
+def _uneven_proof(summary: EvidenceSummary) -> EvidenceSummary:
+    """As many calls as are asked, but one of the weekly pair's was another one of the daily pair."""
+    weekly = Cell(RunKind.PROOF, "-", PathKind.WEEKLY, ProviderKind.LIVE, Traffic.SYNTHETIC, Mode.SHADOW)
+    return add_calls(_proof(one_call())(summary), WEEKLY, weekly, Calls(-1, -1, -1, -1))
+
+
+def _other_policy(summary: EvidenceSummary) -> EvidenceSummary:
+    (candidate,) = summary.candidates
+    pinned = replace(candidate, pin=replace(candidate.pin, policy_digest="6" * 64))
+    return replace(summary, candidates=(pinned,))
+
+
 CASES: list[tuple[GateCode, Callable[[EvidenceSummary], EvidenceSummary], GateVerdict, GateReason]] = [
     (GateCode.CONFIG_AUDIT, lambda it: replace(it, audits={}), GateVerdict.MISSING, GateReason.NO_AUDIT),
     (GateCode.CONFIG_AUDIT, _audit(False), GateVerdict.FAILED, GateReason.AUDIT_NOT_READY),
@@ -171,6 +183,7 @@ CASES: list[tuple[GateCode, Callable[[EvidenceSummary], EvidenceSummary], GateVe
         GateVerdict.FAILED,
         GateReason.CANDIDATE_ENDED,
     ),
+    (GateCode.CANDIDATE_OPEN, _other_policy, GateVerdict.FAILED, GateReason.POLICY_CHANGED),
     (GateCode.BUDGET_FEASIBLE, _check(Check.BUDGET, False), GateVerdict.FAILED, GateReason.CHECK_FAILED),
     (GateCode.GUARD_AT_BAR, _check(Check.GUARD, False), GateVerdict.FAILED, GateReason.CHECK_FAILED),
     (GateCode.CANARIES_CLEAN, _check(Check.CANARIES, False), GateVerdict.FAILED, GateReason.CHECK_FAILED),
@@ -179,6 +192,7 @@ CASES: list[tuple[GateCode, Callable[[EvidenceSummary], EvidenceSummary], GateVe
     (GateCode.CANARIES_CLEAN, _no_check(Check.CANARIES), GateVerdict.MISSING, GateReason.NOT_CHECKED),
     (GateCode.PROOF_CALLS, _proof(one_call()), GateVerdict.FAILED, GateReason.CALLS_EXTRA),
     (GateCode.PROOF_CALLS, _proof(Calls(-1, -1, -1, -1)), GateVerdict.MISSING, GateReason.CALLS_MISSING),
+    (GateCode.PROOF_CALLS, _uneven_proof, GateVerdict.MISSING, GateReason.CALLS_MISSING),
     (GateCode.PROOF_CALLS, _proof(Calls(0, 0, -1, 0)), GateVerdict.FAILED, GateReason.CALLS_FAILED),
     (GateCode.PROOF_WINDOW, _slow_proof, GateVerdict.FAILED, GateReason.WINDOW_EXCEEDED),
     (
