@@ -9,6 +9,7 @@ import json
 import queue
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
@@ -188,7 +189,8 @@ def _handler(api: BotApi) -> type[BaseHTTPRequestHandler]:
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(encoded)))
             self.end_headers()
-            self.wfile.write(encoded)
+            with suppress(ConnectionError):  # a bot that stops leaves its poll behind
+                self.wfile.write(encoded)
 
         def log_message(self, *_: object) -> None:
             """Requests are content."""
