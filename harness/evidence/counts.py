@@ -194,7 +194,8 @@ class Counts:
         opened.counts.changed = True
 
     def check(self, row: CheckRow) -> None:
-        self._checks[row.check] = row.passed
+        """What failed once has failed for the candidate: a later run that is clean takes no leak back."""
+        self._checks[row.check] = row.passed and self._checks.get(row.check, True)
 
     def audit(self, row: AuditRow, utc_ms: int) -> None:
         self._audits[row.profile] = Audit(row.config_digest, row.ready, utc_ms)

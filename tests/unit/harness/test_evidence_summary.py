@@ -109,8 +109,17 @@ def test_latency_falls_into_inclusive_buckets_and_refusals_into_none(evidence: E
     assert evidence.summary().duration_sums_ms[DAILY] == 50 + 51 + 4_001
 
 
+@pytest.mark.parametrize("found", [(False,), (False, True), (True, False), (True, False, True)])
+def test_a_leak_is_not_taken_back_by_a_later_clean_run(evidence: EvidenceLedger, found: tuple[bool, ...]) -> None:
+    for passed in found:
+        evidence.record_check(Check.CANARIES, passed=passed)
+    assert evidence.summary().checks == {Check.CANARIES: False}
+    evidence.ensure_candidate(OTHER_PIN)
+    evidence.record_check(Check.CANARIES, passed=True)
+    assert evidence.summary().checks == {Check.CANARIES: True}
+
+
 def test_checks_are_the_candidates_and_audits_are_not(evidence: EvidenceLedger) -> None:
-    evidence.record_check(Check.GUARD, passed=False)
     evidence.record_check(Check.GUARD, passed=True)
     evidence.record_audit(Profile.DUALCOACHTEST, DIGEST, ready=True)
     assert evidence.summary().checks == {Check.GUARD: True}
