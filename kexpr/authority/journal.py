@@ -179,6 +179,13 @@ class OutcomeJournal:
         """
         return self._locks.hold("journal", key)
 
+    def among_threads(self, key: str) -> AbstractContextManager[None]:
+        """The artifact's lock among the threads of this process, for each of its deliveries; never fails.
+
+        No other lock but the ledger's may be taken under it.
+        """
+        return self._locks.among_threads("journal", key)
+
     def claim(self, artifact: "JournalArtifact", mode: Mode) -> Ticket:
         """Make `attempt_started` durable. Raises `ClaimRefused` where there is a row."""
         require_attempting(mode)

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from kexpr.attempt import Cancellation
@@ -113,18 +114,38 @@ class JournalPath:
         try:
             found = artifact.recover()
             if not isinstance(found, Absent):
-                return Held(self._found(message, delivery, found), ExitStack())
+                return self._in_turn(message, artifact, self._found(message, delivery, found))
             looked = when_absent(artifact)
             if looked.publication is not None:
-                return Held(looked.publication, ExitStack())
+                return self._in_turn(message, artifact, looked.publication)
             return self._without_a_row(message, artifact, looked.attempt)
         except AuthorityFailed as failed:
             canonical = isinstance(failed, LedgerFailed) or isinstance(delivery, EditDelivery)
-        return Held(Publication(message.canonical_payload) if canonical else STOPPED, ExitStack())
+        return self._in_turn(message, artifact, Publication(message.canonical_payload) if canonical else STOPPED)
+
+    def _in_turn(self, message: JournalMessage, artifact: JournalArtifact, publication: Publication) -> Held:
+        """No selected text follows a canonical one of this process, which may have left no row."""
+        if publication.text is None:
+            return Held(publication, ExitStack())
+        with ExitStack() as stack:
+            stack.enter_context(self._journal.among_threads(artifact.key))
+            if artifact.key in self._edited:
+                publication = replace(publication, text=message.canonical_payload)
+            if publication.text == message.canonical_payload:
+                self._edited.add(artifact.key)
+            return Held(publication, stack.pop_all())
 
     def _artifact(self, message: JournalMessage, delivery: Delivery) -> JournalArtifact:
         artifact = self._journal.artifact(message.surface, message.identity, delivery)
+        if isinstance(delivery, EditDelivery):
+            artifact = replace(artifact, delivery=EditDelivery(partial(self._edit, artifact.key, delivery.edit)))
         return replace(artifact, may_claim=lambda: artifact.key not in self._edited)
+
+    def _edit(self, key: str, edit: Deliver, body: str) -> None:
+        with self._journal.among_threads(key):
+            if key in self._edited:
+                raise _IsCanonical
+            edit(body)
 
     def _found(self, message: JournalMessage, delivery: Delivery, found: Recovered) -> Publication:
         """A live claim is waited for; a selected body of the host's store is delivered as it is."""
@@ -152,7 +173,11 @@ class JournalPath:
             if isinstance(self._journal.state(artifact.key), Absent):
                 self._edited.add(artifact.key)
                 return Held(attempt or Publication(message.canonical_payload), stack.pop_all())
-        return Held(self._found(message, artifact.delivery, artifact.recover()), ExitStack())
+        return self._in_turn(message, artifact, self._found(message, artifact.delivery, artifact.recover()))
+
+
+class _IsCanonical(Exception):
+    """A canonical text without a row came first: this edit is not made."""
 
 
 @dataclass(frozen=True, slots=True)

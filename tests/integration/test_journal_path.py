@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,12 @@ from harness.rehearsal.server import RehearsalServer
 from kexpr import failpoints
 from kexpr.authority.journal import DIRECTORY, OutcomeJournal
 from kexpr.clock import CLAIM_LEASE_MS
-from kexpr.codes import Mode, Outcome, Surface
+from kexpr.codes import ANCHOR_SURFACE_OF, Mode, Outcome, Surface
 from kexpr.config import from_extra
 from kexpr.coordinator import Coordinator
+from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.paths.journal import JournalMessage, JournalPath
+from kexpr.paths.locks import PublicationLocks
 from kexpr.paths.publication import Publication
 from kexpr.surfaces.card_text import CanonicalText
 from kexpr.telemetry import Telemetry
@@ -96,11 +98,12 @@ def gateway(
     faults: tuple[str, ...] = (),
     environ: dict[str, str] | None = None,
     answer: Callable[[bytes], bytes] = answer_bytes,
+    locks: PublicationLocks | None = None,
 ) -> Iterator[Gateway]:
     extra = {"korean_expression_postprocessor": block(mode.value, daily=True, weekly=True, adaptive_operator=True)}
     clock = AheadClock()
     with RehearsalServer(answer, FaultPlan.parse(faults), record=True) as server:
-        journal = OutcomeJournal.open(root, clock=clock)
+        journal = OutcomeJournal.open(root, clock=clock, locks=locks)
         sink = Collected()
         telemetry = Telemetry([sink], profile="physique-coach")
         coordinator = Coordinator(
@@ -362,3 +365,46 @@ def test_nothing_of_a_message_leaves(tmp_path: Path) -> None:
             "files": "".join(p.read_text("utf-8", "replace") for p in (tmp_path / DIRECTORY).iterdir()),
         }
         canaries.assert_absent(said)
+
+
+class _FailingLocks:
+    """The `at`-th lock between processes cannot be had."""
+
+    def __init__(self, at: int) -> None:
+        self._left = at
+
+    def among_threads(self, *message: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def hold(self, *message: str) -> AbstractContextManager[None]:
+        self._left -= 1
+        if self._left == 0:
+            raise LedgerFailed(StoreFault.INPUT_OUTPUT)
+        return nullcontext()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_after_an_edit_without_its_lock_nothing_is_selected(tmp_path: Path) -> None:
+    """The canonical text went out without a row: the next tap of the process must not select."""
+    with gateway(tmp_path, locks=_FailingLocks(1)) as at:
+        at.go(Surface.DAILY)
+        at.go(Surface.DAILY)
+        assert at.shown == [DAILY] * 2
+        assert at.outcomes() == []
+        assert at.server.requests == 0
+
+
+@pytest.mark.parametrize("surface", Surface)
+def test_a_text_selected_after_a_canonical_one_of_the_process_is_not_shown(tmp_path: Path, surface: Surface) -> None:
+    """Another tap, for which the journal could not be used, came between the claim and its end."""
+
+    def answer(body: bytes) -> bytes:
+        at.path._edited.add(at.journal.artifact_key(ANCHOR_SURFACE_OF[surface], *at.message(surface).identity))
+        return answer_bytes(body)
+
+    with gateway(tmp_path, answer=answer) as at:
+        at.go(surface)
+        assert at.shown == [TEXT_OF[surface]]
+        assert at.server.requests == 1
