@@ -5,7 +5,7 @@ STAMP := $(VENV)/.stamp
 # A public gateway that the tests embed us in. Its own dependencies are not needed, and pin what we do not.
 HERMES := hermes-agent==0.17.0
 
-.PHONY: setup dashboards proof sample test test-openai-floor soak check clean fuzz-anchor-grammar
+.PHONY: setup dashboards proof sample test test-openai-floor test-telegram-newest soak check clean fuzz-anchor-grammar
 
 setup: $(STAMP)
 
@@ -27,6 +27,13 @@ test-openai-floor:
 	test -x .venv-floor/bin/python || $(PYTHON) -m venv .venv-floor
 	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check -e '.[harness]' 'openai==2.24.0' pytest hypothesis
 	.venv-floor/bin/python -m pytest -q tests/unit/transport tests/integration/transport tests/property/transport tests/unit/harness/rehearsal
+
+# The newest python-telegram-bot, over the release that hermes-agent pins and `make test` runs on.
+test-telegram-newest: setup
+	rm -rf .venv-telegram
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .venv-telegram python-telegram-bot
+	PYTHONPATH=.venv-telegram $(BIN)/python -c 'import telegram; print("python-telegram-bot", telegram.__version__)'
+	PYTHONPATH=.venv-telegram REQUIRE_INTEGRATION=1 $(BIN)/python -m pytest -q tests/integration/hosts -k 'not hermes'
 
 # Rebuilds the dashboards, and holds rules, alerts and every panel's query against promtool and a real Prometheus.
 dashboards: setup
@@ -57,4 +64,4 @@ check: setup
 	$(BIN)/python -m pytest -q tests/unit/test_docs.py tests/unit/authority/test_transitions.py
 
 clean:
-	rm -rf $(VENV) .venv-floor build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor .venv-telegram build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
