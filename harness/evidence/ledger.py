@@ -210,12 +210,16 @@ class EvidenceLedger:
         with self._ledger.transaction() as transaction:
             self._write(transaction, AuditRow(profile, config_digest, ready))
 
-    def record_approval(self, pair: Pair, phase: str, *, report_digest: str, config_digest: str, approver: str) -> None:
-        """A person approved `phase` for `pair` and the open candidate. What was approved is for the caller to judge."""
+    def record_approval(
+        self, candidate: str, pair: Pair, phase: str, *, report_digest: str, config_digest: str, approver: str
+    ) -> None:
+        """A person approved `phase` for `pair` and `candidate` (its id). What was approved is for the caller to judge.
+
+        Refused with `no_candidate` or `candidate_ended` unless that is the open candidate.
+        """
         with self._ledger.transaction() as transaction:
             digests = (report_digest, config_digest)
-            row = ApprovalRow(self._candidate().id, pair.profile, pair.surface, phase, *digests, approver)
-            self._write(transaction, row)
+            self._write(transaction, ApprovalRow(candidate, pair.profile, pair.surface, phase, *digests, approver))
 
     def record_mirror(self, row: MirrorRow) -> None:
         """What is new in a mirror. Refused with `mirror_out_of_order` unless it goes on behind the row before it."""

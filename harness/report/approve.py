@@ -81,6 +81,7 @@ def approve(directory: Path, report: bytes, request: Request) -> Approved:
     config_digest = _check_config(request, pair, now)
     with closing(EvidenceLedger.open(directory, expected=now.readiness.summary.head)) as evidence:
         evidence.record_approval(
+            verified.document["candidate"]["id"],
             pair,
             request.phase,
             report_digest=verified.digest,

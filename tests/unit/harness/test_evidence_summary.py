@@ -129,8 +129,10 @@ def test_checks_are_the_candidates_and_audits_are_not(evidence: EvidenceLedger) 
 
 
 def test_an_approval_needs_an_open_candidate_and_an_opaque_name(evidence: EvidenceLedger) -> None:
+    candidate = evidence.ensure_candidate(PIN).id
+
     def approve(approver: str, phase: str = "P3") -> None:
-        evidence.record_approval(DAILY, phase, report_digest=DIGEST, config_digest=DIGEST, approver=approver)
+        evidence.record_approval(candidate, DAILY, phase, report_digest=DIGEST, config_digest=DIGEST, approver=approver)
 
     approve("approver-7")
     (approval,) = evidence.summary().approvals
@@ -142,6 +144,9 @@ def test_an_approval_needs_an_open_candidate_and_an_opaque_name(evidence: Eviden
         approve("approver-7", "P9")
     evidence.end_candidate(EndReason.OPERATOR)
     with pytest.raises(EvidenceRefused, match=Refusal.CANDIDATE_ENDED):
+        approve("approver-7")
+    evidence.ensure_candidate(OTHER_PIN)
+    with pytest.raises(EvidenceRefused, match=Refusal.NO_CANDIDATE):
         approve("approver-7")
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from harness.cli import cli
 from harness.cli import main as harness_main
-from harness.evidence.ledger import EvidenceLedger, RunSpec
+from harness.evidence.ledger import EvidenceLedger, EvidenceRefused, RunSpec
 from harness.evidence.rows import RunKind, Slot
 from harness.profiles import PAIRS, PathKind
 from harness.readiness.model import LADDERS, Phase
@@ -28,6 +28,7 @@ from harness.report.reference import head_text, parse_head, reference_in
 from harness.report.source import ReportRefused, Why, judge_now
 from harness.report.verify import verify
 from kexpr.codes import Mode, ProviderKind
+from kexpr.cutover import read_extra
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.exits import Exit
 from kexpr.ledger.protocol import Head
@@ -244,6 +245,20 @@ def test_a_failure_since_the_report_forbids_the_approval(state, tmp_path):
     with closing(EvidenceLedger.open(evidence_of(state))) as evidence:
         observe_failure(evidence)
     assert refused(state, report, request_of(tmp_path)) is Refusal.NO_LONGER_READY
+
+
+def test_a_candidate_that_begins_during_the_approval_is_not_approved(state, tmp_path, monkeypatch):
+    report = files_of(state)[f"{STEM}.json"]
+
+    def begin_another(path: Path) -> tuple[object, str]:
+        with closing(EvidenceLedger.open(evidence_of(state))) as evidence:
+            evidence.ensure_candidate(replace(LIVE_PIN, lexicon_digest="0" * 64))
+        return read_extra(path)
+
+    monkeypatch.setattr("harness.report.approve.read_extra", begin_another)
+    with pytest.raises(EvidenceRefused, match="no_candidate"):
+        approve(evidence_of(state), report, request_of(tmp_path))
+    assert not judge_now(evidence_of(state), None, None).readiness.summary.approvals
 
 
 def test_the_commands_end_to_end(state, tmp_path):
