@@ -140,11 +140,10 @@ class Cluster:
 
 
 @contextmanager
-def running(settings: dict[str, str] | None = None) -> Iterator[Cluster]:
-    """A cluster of one's own, started and installed."""
+def running() -> Iterator[Cluster]:
+    """A started cluster of one's own."""
     cluster = Cluster.create(require_binaries())
     try:
-        cluster.configure(settings or {})
         cluster.start()
         yield cluster
     finally:

@@ -17,7 +17,7 @@ from tests.support.hosts import Kind
 _STEPS = {f"postgres.{name}" for name in ("before_insert", "after_insert", "before_commit", "after_commit")}
 _EVERY_POINT = [(Kind.DAILY, Mode.ENABLED), (Kind.WEEKLY, Mode.ENABLED), (Kind.CALLBACK, Mode.ENABLED)]
 _SOME_POINTS = [(Kind.TYPED_NOTE, Mode.ENABLED), *((kind, Mode.SHADOW) for kind in Kind)]
-_SOME = 8
+_SOME = 5
 
 
 class _Some(Lanes):

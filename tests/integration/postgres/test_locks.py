@@ -121,6 +121,6 @@ def test_a_server_that_says_nothing_is_not_waited_for(postgres: Cluster) -> None
             with _silenced(postgres):
                 transaction.append({"n": 2})
         assert raised.value.code is StoreFault.UNREACHABLE
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 10
     with closing(opened()) as again:
         assert again.head().sequence == 1
