@@ -93,9 +93,12 @@ def latency_bucket(outcome: Outcome, duration_ms: int) -> str:
     return _TIMED_BUCKETS[bisect_left(LATENCY_BOUNDS_MS, duration_ms)]
 
 
+_ONLY_MODE_OF: Final = {Outcome.SELECTED: Mode.ENABLED, Outcome.SHADOW_SELECTED: Mode.SHADOW}
+
+
 def is_reachable(mode: Mode, outcome: Outcome) -> bool:
     """False for the label sets that no attempt can have: a shadow claim never ends `selected`, nor the other way."""
-    return {Outcome.SELECTED: Mode.ENABLED, Outcome.SHADOW_SELECTED: Mode.SHADOW}.get(outcome, mode) is mode
+    return _ONLY_MODE_OF.get(outcome, mode) is mode
 
 
 def _constants(codes: Iterable[str]) -> dict[str, str]:
