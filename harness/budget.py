@@ -17,17 +17,19 @@ import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from itertools import count
 from types import MappingProxyType
 from typing import Final
 
-from kexpr.codes import SlotKind, Surface, WireVersion
+from harness.contracts import TERMS
+from kexpr.codes import ANCHOR_SURFACE_OF, SlotKind, Surface, WireVersion
 from kexpr.manifest import Manifest, Placeholder, PlaceholderKind, Slot
 from kexpr.transport.request import CompletionRequest
-from kexpr.wire.contract import OPEN_PROSE, TOKEN_LIMITS
-from kexpr.wire.instructions import instructions, instructions_digest
+from kexpr.wire.anchor_grammar import ANCHOR_GRAMMAR, GRAMMAR_OF, GrammarId
+from kexpr.wire.completion import TokenLimits
+from kexpr.wire.contracts import CONTRACTS
 from kexpr.wire.kexp_wire import Issued, IssuedSlot, issue
 
 __all__ = [
@@ -91,6 +93,7 @@ class Row:
     prompt_tokens: int
     least_answer_tokens: int
     full_answer_tokens: int
+    limits: TokenLimits
 
     @property
     def possible(self) -> bool:
@@ -111,17 +114,23 @@ class Row:
         """A warning: at the stated rate a full answer outlasts the read timeout."""
         return self.full_answer_seconds > READ_TIMEOUT_S
 
+    def counts(self) -> dict[str, object]:
+        """What is pinned: everything but the limits, which are the contract's."""
+        counts = {**asdict(self), "surface": self.surface.value}
+        del counts["limits"]
+        return counts
+
     def _fits(self, answer_tokens: int) -> bool:
         return (
             self.request_bytes <= REQUEST_BYTES_LIMIT
-            and self.prompt_tokens <= TOKEN_LIMITS.prompt
-            and answer_tokens <= TOKEN_LIMITS.completion
-            and self.prompt_tokens + answer_tokens <= TOKEN_LIMITS.total
+            and self.prompt_tokens <= self.limits.prompt
+            and answer_tokens <= self.limits.completion
+            and self.prompt_tokens + answer_tokens <= self.limits.total
         )
 
     def to_json(self) -> dict[str, object]:
         derived = ("possible", "feasible", "full_answer_seconds", "slow")
-        return {**asdict(self), "surface": self.surface.value, **{name: getattr(self, name) for name in derived}}
+        return {**self.counts(), **{name: getattr(self, name) for name in derived}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +148,11 @@ class Budget:
         return {
             "wire": self.wire.value,
             "feasible": self.feasible,
-            "limits": {**asdict(TOKEN_LIMITS), "request_bytes": REQUEST_BYTES_LIMIT, "read_timeout_s": READ_TIMEOUT_S},
+            "limits": {
+                **asdict(TERMS[self.wire].limits),
+                "request_bytes": REQUEST_BYTES_LIMIT,
+                "read_timeout_s": READ_TIMEOUT_S,
+            },
             "rate_tokens_per_second": RATE_TOKENS_PER_SECOND,
             "rows": [row.to_json() for row in self.rows],
         }
@@ -148,9 +161,11 @@ class Budget:
 def load(wire: WireVersion) -> Budget:
     """The pinned table, without a tokenizer; raises `StaleBudget` when it was counted for other instructions."""
     pinned = json.loads(files("harness").joinpath("data", "budget.json").read_text("utf-8"))[wire.value]
-    if pinned["instructions_digest"] != instructions_digest(wire):
+    terms = TERMS[wire]
+    if pinned["instructions_digest"] != terms.instructions_digest:
         raise StaleBudget
-    return Budget(wire, tuple(Row(**{**row, "surface": Surface(row["surface"])}) for row in pinned["rows"]))
+    rows = (Row(**{**row, "surface": Surface(row["surface"])}, limits=terms.limits) for row in pinned["rows"])
+    return Budget(wire, tuple(rows))
 
 
 def compute(wire: WireVersion) -> Budget:
@@ -162,30 +177,30 @@ def pinned_text() -> str:
     """What `data/budget.json` has to hold."""
     tables = {
         wire.value: {
-            "instructions_digest": instructions_digest(wire),
-            "rows": [asdict(row) for row in compute(wire).rows],
+            "instructions_digest": TERMS[wire].instructions_digest,
+            "rows": [row.counts() for row in compute(wire).rows],
         }
-        for wire in OPEN_PROSE
+        for wire in WireVersion
     }
     return json.dumps(tables, indent=1) + "\n"
 
 
 def _row(wire: WireVersion, surface: Surface, kinds: tuple[SlotKind, ...]) -> Row:
-    tokens = _tokenizer()
-    manifest = Manifest(surface, tuple(_shape_slot(kind) for kind in kinds))
-    requests = [_issued(manifest, wire, draw) for draw in range(DRAWS)]
-    static = tokens(instructions(wire)) + CHAT_OVERHEAD_TOKENS
-    answer = _ANSWERS[wire]
+    tokens, forms = _tokenizer(), _FORMS[wire]
+    manifest = Manifest(surface, tuple(forms.slot(kind, number) for number, kind in enumerate(kinds)))
+    requests = [forms.issue(manifest, draw) for draw in range(DRAWS)]
+    static = tokens(CONTRACTS[wire].instructions) + CHAT_OVERHEAD_TOKENS
     return Row(
         surface=surface,
         slots=len(kinds),
         limit=max(slot.limit for slot in requests[0].slots),
         request_bytes=max(_body_bytes(issued) for issued in requests),
         prompt_tokens=static + max(tokens(issued.content) for issued in requests),
-        least_answer_tokens=min(tokens(answer(issued, _least_text(issued))) for issued in requests),
+        least_answer_tokens=min(tokens(forms.answer(issued, forms.least(issued))) for issued in requests),
         full_answer_tokens=max(
-            tokens(answer(issued, _full_text(issued, draw))) for draw, issued in enumerate(requests)
+            tokens(forms.answer(issued, forms.full(issued, draw))) for draw, issued in enumerate(requests)
         ),
+        limits=TERMS[wire].limits,
     )
 
 
@@ -200,17 +215,17 @@ def _tokenizer() -> Callable[[str], int]:
     return lambda text: len(encoding.encode(text))
 
 
-def _shape_slot(kind: SlotKind) -> Slot:
+def _prose_slot(kind: SlotKind, _number: int) -> Slot:
     return Slot(kind.value, kind, (), (), (Placeholder(PlaceholderKind.SENTENCE, "."),), ".")
 
 
-def _issued(manifest: Manifest, wire: WireVersion, draw: int) -> Issued:
+def _issue_prose(wire: WireVersion, manifest: Manifest, draw: int) -> Issued:
     nonces = (hashlib.sha256(b"budget %d %d" % (draw, turn)).digest()[:16] for turn in count())
     return issue(manifest, wire, identity_key=bytes(32), artifact_identity=(str(draw),), nonce=lambda: next(nonces))
 
 
 def _body_bytes(issued: Issued) -> int:
-    contract = OPEN_PROSE[issued.wire]
+    contract = CONTRACTS[issued.wire]
     request = CompletionRequest(contract.instructions, issued.content, contract.request_parameters)
     return len(_compact(request.arguments()).encode())
 
@@ -257,8 +272,91 @@ def _answer_2(issued: Issued, texts: tuple[str, ...]) -> str:
     return _compact({"key": issued.key, "slots": dict(zip(aliases, texts, strict=True))})
 
 
-_ANSWERS: Final[Mapping[WireVersion, Callable[[Issued, tuple[str, ...]], str]]] = MappingProxyType(
-    {WireVersion.KEXP_1: _answer_1, WireVersion.KEXP_2: _answer_2}
+def _anchor_slot(kind: SlotKind, number: int) -> Slot:
+    """With the dearest slot id and the most anchors that the kind can have."""
+    anchor = Placeholder(PlaceholderKind.NOUN if kind is SlotKind.DUAL_JUDGMENT else PlaceholderKind.SENTENCE, ".")
+    anchors = (anchor,) * (2 if GRAMMAR_OF[kind].grammar_id is GrammarId.LIST else 1)
+    return Slot(_ANCHOR_SLOT_IDS[kind].format(number=number), kind, (), (), anchors, ".")
+
+
+_ANCHOR_SLOT_IDS: Final[Mapping[SlotKind, str]] = MappingProxyType(
+    {
+        SlotKind.DAILY_STATUS: "daily.status",
+        SlotKind.WEEKLY_INTERPRETATION: "weekly.interpretation",
+        SlotKind.WEEKLY_RATIONALE: "weekly.rationale",
+        SlotKind.DUAL_JUDGMENT: "adaptive.dual.judgment",
+        SlotKind.DUAL_REASON: "adaptive.dual.review.{number}",
+        SlotKind.PHYSIQUE_NOTICE: "adaptive.physique.review_instruction",
+    }
+)
+
+
+def _issue_anchors(manifest: Manifest, draw: int) -> Issued:
+    return ANCHOR_GRAMMAR.issue(manifest, bytes(32), (str(draw),))
+
+
+def _least_anchors(issued: Issued) -> tuple[str, ...]:
+    """No lead: a no-op or not, any answer that could be accepted costs as much."""
+    return _arranged(issued, min)
+
+
+def _full_anchors(issued: Issued, _draw: int) -> tuple[str, ...]:
+    """The longest lead and joins everywhere: the grammar has no longer text."""
+    return _arranged(issued, max)
+
+
+def _arranged(issued: Issued, pick: Callable[..., str]) -> tuple[str, ...]:
+    texts = []
+    for slot, kept in zip(issued.slots, issued.manifest.slots, strict=True):
+        grammar = GRAMMAR_OF[kept.kind]
+        between = pick(grammar.between, key=_tokenizer()) if len(slot.tokens) > 1 else ""
+        texts.append(pick(grammar.first, key=_tokenizer()) + between.join(slot.tokens) + grammar.last)
+    return tuple(texts)
+
+
+def _answer_anchors(issued: Issued, texts: tuple[str, ...]) -> str:
+    slots = [
+        {
+            "slot_id": slot.alias,
+            "grammar_id": GRAMMAR_OF[kept.kind].grammar_id.value,
+            "anchors": slot.tokens,
+            "generated_ko": text,
+        }
+        for slot, kept, text in zip(issued.slots, issued.manifest.slots, texts, strict=True)
+    ]
+    return _compact(
+        {
+            "schema_version": issued.wire.value,
+            "surface": ANCHOR_SURFACE_OF[issued.surface].value,
+            "artifact_key": issued.key,
+            "slots": slots,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """How the slots, requests and answers of one wire look; `least` and `full` are the texts of an answer."""
+
+    slot: Callable[[SlotKind, int], Slot]
+    issue: Callable[[Manifest, int], Issued]
+    answer: Callable[[Issued, tuple[str, ...]], str]
+    least: Callable[[Issued], tuple[str, ...]]
+    full: Callable[[Issued, int], tuple[str, ...]]
+
+
+def _prose_forms(wire: WireVersion, answer: Callable[[Issued, tuple[str, ...]], str]) -> _Forms:
+    return _Forms(_prose_slot, partial(_issue_prose, wire), answer, _least_text, _full_text)
+
+
+_FORMS: Final[Mapping[WireVersion, _Forms]] = MappingProxyType(
+    {
+        WireVersion.KEXP_1: _prose_forms(WireVersion.KEXP_1, _answer_1),
+        WireVersion.KEXP_2: _prose_forms(WireVersion.KEXP_2, _answer_2),
+        WireVersion.ANCHOR_GRAMMAR: _Forms(
+            _anchor_slot, _issue_anchors, _answer_anchors, _least_anchors, _full_anchors
+        ),
+    }
 )
 
 

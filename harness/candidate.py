@@ -16,7 +16,6 @@ from typing import Final
 from harness.policy import POLICY, GatePolicy
 from kexpr import __version__
 from kexpr.codes import WireVersion
-from kexpr.config import PROVIDER, WIRE_OF_SCHEMA
 
 __all__ = ["UNKNOWN_COMMIT", "Candidate", "Checkout", "Pin", "checkout_of", "current_pin"]
 
@@ -34,7 +33,7 @@ class Pin:
     package_version: str
     commit: str
     dirty: bool
-    config_schema_version: int
+    config_schema_version: int | str
     provider_digest: str
     instructions_digest: str
     lexicon_digest: str
@@ -73,22 +72,22 @@ class Checkout:
 
 def current_pin(wire: WireVersion, policy: GatePolicy = POLICY) -> Pin:
     """The pin of the code that runs now, for a feature block that selects `wire`."""
+    from harness.contracts import TERMS
     from harness.manifests import GENERATOR_SEED, GENERATOR_VERSION, generator_digest
     from kexpr.guard import lexicon_digest
-    from kexpr.wire.instructions import instructions_digest
 
     checkout = _loaded_checkout()
-    schema_of_wire = {selected: schema for schema, selected in WIRE_OF_SCHEMA.items()}
+    terms = TERMS[wire]
     return Pin(
         package_version=__version__,
         commit=checkout.commit,
         dirty=checkout.dirty,
-        config_schema_version=schema_of_wire[wire],
-        provider_digest=_digest(dict(PROVIDER)),
-        instructions_digest=instructions_digest(wire),
+        config_schema_version=terms.schema_version,
+        provider_digest=_digest(dict(terms.provider)),
+        instructions_digest=terms.instructions_digest,
         lexicon_digest=lexicon_digest(),
         wire_version=wire,
-        model=str(PROVIDER["model"]),
+        model=str(terms.provider["model"]),
         generator_version=GENERATOR_VERSION,
         generator_digest=generator_digest(),
         generator_seed=GENERATOR_SEED,

@@ -11,7 +11,19 @@ import click
 from harness.commands.observe import audit_command, ingest_command, observe
 from harness.commands.report import approve_command, report_command, verify_command
 from harness.commands.serve import serve_command
-from harness.commands.shared import LIVE_SWITCH, WIRES, Stop, print_json, require_live, stops, warn, wire_of
+from harness.commands.shared import (
+    CONTRACT,
+    CONTRACTS,
+    LIVE_SWITCH,
+    OPEN_PROSE,
+    WIRE,
+    Stop,
+    print_json,
+    require_live,
+    stops,
+    warn,
+    wire_of,
+)
 from kexpr import __version__
 from kexpr.exits import Exit
 
@@ -50,11 +62,12 @@ def cli() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Directory of the evidence and results; an unfinished proof in it goes on. Default: a new one here.",
 )
-@click.option("--wire", type=WIRES, default="2", show_default=True, help="Version of the wire.")
+@CONTRACT
+@WIRE
 @click.option("--live", is_flag=True, help=f"Spend 48 real calls; needs {LIVE_SWITCH}=1 and OPENAI_API_KEY.")
 @click.option("--fault", "faults", multiple=True, metavar="NAME@CALL", help="Make the rehearsal provider misbehave.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the summary line.")
-def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_json: bool) -> int:
+def proof(out: Path | None, contract: str, wire: str | None, live: bool, faults: tuple[str, ...], as_json: bool) -> int:
     """Run the controlled proof: 48 real coordinator paths in shadow, one request each.
 
     The provider is an embedded rehearsal, which can satisfy no gate, unless --live. Exit 0: clean, 1: a call failed,
@@ -69,13 +82,14 @@ def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_j
     if live and faults:
         raise click.UsageError("--fault is for the rehearsal provider; it does not go with --live")
     require_live(live=live)
+    version = wire_of(contract, wire)
     try:
         plan = FaultPlan.parse(faults)
     except FaultPlanError as error:
         raise click.UsageError(str(error)) from None
     directory = out or Path(f"proof-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
     with stops(directory), progress_of("calls", POLICY.proof_total) as advance:
-        result = prove(Options(directory, wire_of(wire), live, plan), advance, warn)
+        result = prove(Options(directory, version, live, plan), advance, warn)
     if as_json:
         print_json(result.to_json())
     else:
@@ -86,27 +100,30 @@ def proof(out: Path | None, wire: str, live: bool, faults: tuple[str, ...], as_j
 
 
 @cli.command("budget")
-@click.option("--wire", type=WIRES, help="Only this wire; exit 3 when it is infeasible.")
+@click.option("--contract", type=click.Choice(CONTRACTS), help="Only this contract; exit 3 when it is infeasible.")
+@click.option("--wire", type=click.Choice(["1", "2"]), help="Only this wire of open prose; the same.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def budget_command(wire: str | None, as_json: bool) -> int:
+def budget_command(contract: str | None, wire: str | None, as_json: bool) -> int:
     """Count the token budget of each surface and slot count with the model's tokenizer.
 
-    Exit 0: every row of the wire is feasible, 3: some row is not, or the pinned table is stale. Without --wire, wire 2
-    decides, since it is the one a proof uses.
+    Exit 0: every row of the wire is feasible, 3: some row is not, or the pinned table is stale. Without --wire and
+    --contract, wire 2 and the anchor grammar decide, since they are those a proof uses; wire 1 is only shown.
     """
     from harness import budget
+    from kexpr.codes import WireVersion
 
-    wires = [wire_of(wire)] if wire else [wire_of("1"), wire_of("2")]
-    tables = [budget.compute(version) for version in wires]
+    only = wire_of(contract or OPEN_PROSE, wire) if wire or contract else None
+    tables = [budget.compute(version) for version in ([only] if only else WireVersion)]
     stale = [table.wire for table in tables if not _is_pinned(table)]
     for version in stale:
         click.echo(f"the pinned table of {version} is stale", err=True)
     if as_json:
-        print_json(tables[0].to_json() if wire else {"wires": [table.to_json() for table in tables]})
+        print_json(tables[0].to_json() if only else {"wires": [table.to_json() for table in tables]})
     else:
         for table in tables:
             _print_table(table)
-    return Exit.GOOD if tables[-1].feasible and not stale else Exit.INVALID
+    deciding = [table for table in tables if only or table.wire is not WireVersion.KEXP_1]
+    return Exit.GOOD if all(table.feasible for table in deciding) and not stale else Exit.INVALID
 
 
 @cli.group()

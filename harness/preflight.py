@@ -3,9 +3,10 @@
 import os
 from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
-from typing import Any, Final
+from typing import Any
 
 from harness import budget, guardscore
+from harness.contracts import TERMS
 from harness.evidence.rows import Check
 from harness.policy import POLICY
 from harness.profiles import Profile
@@ -17,12 +18,12 @@ from kexpr.errors import Rejected
 from kexpr.transport import REFUSED_NAMES, check_environment
 
 __all__ = [
-    "CHECKED",
     "Failed",
     "admit",
     "check_budget",
     "check_config",
     "check_guard",
+    "checked",
     "environment_is_clean",
     "forget_refused_names",
     "meets_bars",
@@ -30,8 +31,9 @@ __all__ = [
 ]
 
 
-CHECKED: Final = {Check.BUDGET: True, Check.GUARD: True}
-"""What the evidence may say of a run that was admitted."""
+def checked(wire: WireVersion) -> dict[Check, bool]:
+    """What the evidence may say of a run that was admitted."""
+    return {Check.BUDGET: True} | ({Check.GUARD: True} if TERMS[wire].guarded else {})
 
 
 class Failed(Exception):
@@ -51,7 +53,8 @@ def admit(wire: WireVersion, *, live: bool, warn: Callable[[str], None]) -> dict
     configs = check_config(wire)
     for warning in check_budget(wire):
         warn(warning)
-    check_guard()
+    if TERMS[wire].guarded:
+        check_guard()
     if not live and forget_refused_names():
         warn("the environment sets a name that a live call would refuse; a rehearsal goes on without it")
     elif not environment_is_clean():

@@ -91,7 +91,8 @@ class Stage:
                 observe=intents.observe,
             )
 
-        return self._opened.enter_context(closing(ShadowWorld(directory, open_coordinator, self._clock, self._watch)))
+        world = ShadowWorld(directory, open_coordinator, self._clock, self._watch, self._configs[profile].wire)
+        return self._opened.enter_context(closing(world))
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from harness.commands.shared import WIRES, Stop, print_json, require_live, stops, warn, wire_of
+from harness.commands.shared import CONTRACT, WIRE, Stop, print_json, require_live, stops, warn, wire_of
 from kexpr.exits import Exit
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ PROFILE: Final = click.option("--profile", required=True, type=click.Choice(["ph
 STATE: Final = click.option(
     "--state", required=True, type=click.Path(file_okay=False, path_type=Path), help="Directory of the evidence."
 )
-WIRE: Final = click.option("--wire", type=WIRES, default="2", show_default=True, help="Version of the wire.")
 JSON: Final = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -34,10 +33,13 @@ def observe() -> None:
 @STATE
 @click.option("--due", is_flag=True, required=True, help="Make the calls of today (UTC) that were not made yet.")
 @click.option("--calls-per-day", type=click.IntRange(1, 100), default=1, show_default=True, help="For each surface.")
+@CONTRACT
 @WIRE
 @click.option("--live", is_flag=True, help="Spend real calls; needs RUN_KOREAN_EXPRESSION_LIVE=1 and OPENAI_API_KEY.")
 @JSON
-def run_command(state: Path, due: bool, calls_per_day: int, wire: str, live: bool, as_json: bool) -> int:
+def run_command(
+    state: Path, due: bool, calls_per_day: int, contract: str, wire: str | None, live: bool, as_json: bool
+) -> int:
     """Make today's calls, each once however often this runs. For cron, a systemd timer or a Kubernetes CronJob.
 
     Says in one word how it went: ran, nothing_due, locked (another run is at it) or missed_day (it ran, and days before
@@ -49,7 +51,7 @@ def run_command(state: Path, due: bool, calls_per_day: int, wire: str, live: boo
 
     require_live(live=live)
     with stops(state):
-        result = make_due_calls(Options(state, wire_of(wire), live, calls_per_day), warn)
+        result = make_due_calls(Options(state, wire_of(contract, wire), live, calls_per_day), warn)
     if as_json:
         print_json(
             {
@@ -105,9 +107,12 @@ def status_command(state: Path, as_json: bool) -> int:
     "--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="New directory of the evidence."
 )
 @click.option("--fault", "faults", multiple=True, metavar="NAME@DAY:SURFACE", help="For example timeout@day9:weekly.")
+@CONTRACT
 @WIRE
 @JSON
-def simulate_command(days: int, out: Path, faults: tuple[str, ...], wire: str, as_json: bool) -> int:
+def simulate_command(
+    days: int, out: Path, faults: tuple[str, ...], contract: str, wire: str | None, as_json: bool
+) -> int:
     """Rehearse audits, controlled proof and observation on a simulated calendar, in seconds.
 
     A rehearsal can satisfy no gate. Exit 0: clean, 1: a surface is not ready, 3: evidence invalid, 5: days are missing.
@@ -125,7 +130,7 @@ def simulate_command(days: int, out: Path, faults: tuple[str, ...], wire: str, a
     if (out / EVIDENCE).exists():
         raise click.UsageError(f"{out} holds evidence already; a simulation begins a new one")
     with stops(out), progress_of("days", days) as advance:
-        readiness = simulate(out, days, wire_of(wire), plan, warn=warn, progress=lambda day: advance(day, ""))
+        readiness = simulate(out, days, wire_of(contract, wire), plan, warn=warn, progress=lambda day: advance(day, ""))
     _show(readiness, as_json=as_json)
     return max(EXIT_OF_PROOF[pair.verdict] for pair in readiness.pairs)
 
@@ -134,9 +139,10 @@ def simulate_command(days: int, out: Path, faults: tuple[str, ...], wire: str, a
 @STATE
 @PROFILE
 @click.option("--config", required=True, type=click.Path(dir_okay=False, path_type=Path), help="A gateway's file.")
+@CONTRACT
 @WIRE
 @JSON
-def audit_command(state: Path, profile: str, config: Path, wire: str, as_json: bool) -> int:
+def audit_command(state: Path, profile: str, config: Path, contract: str, wire: str | None, as_json: bool) -> int:
     """Audit a gateway's configuration strictly and record the result as evidence for the gate of P0.
 
     Ready when the legacy key is gone, the bridge is valid and the feature block is exactly that of a phase. Exit 0:
@@ -151,7 +157,7 @@ def audit_command(state: Path, profile: str, config: Path, wire: str, as_json: b
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         evidence = EvidenceLedger.open(state / EVIDENCE)
         try:
-            audit, phases = record_config_audit(evidence, Profile(profile), config, wire_of(wire))
+            audit, phases = record_config_audit(evidence, Profile(profile), config, wire_of(contract, wire))
         finally:
             evidence.close()
     ready = audit.ready and bool(phases)

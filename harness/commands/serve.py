@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from harness.commands.report import ANCHOR
-from harness.commands.shared import LIVE_SWITCH, WIRES, Stop, require_live, wire_of
+from harness.commands.shared import CONTRACT, LIVE_SWITCH, WIRE, Stop, require_live, wire_of
 from kexpr.exits import Exit
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ _DIRECTORY: Final = click.Path(file_okay=False, path_type=Path)
 @click.option("--tls-key", type=_PEM, help="PEM key.")
 @click.option("--schedule", is_flag=True, help="Make each UTC day's calls here, as `observe run --due` does.")
 @click.option("--calls-per-day", type=click.IntRange(1, 100), default=1, show_default=True, help="For each surface.")
-@click.option("--wire", type=WIRES, default="2", show_default=True, help="Version of the wire.")
+@CONTRACT
+@WIRE
 @click.option("--live", is_flag=True, help=f"Spend real calls; needs {LIVE_SWITCH}=1 and OPENAI_API_KEY.")
 def serve_command(
     state: Path,
@@ -49,7 +50,8 @@ def serve_command(
     tls_key: Path | None,
     schedule: bool,
     calls_per_day: int,
-    wire: str,
+    contract: str,
+    wire: str | None,
     live: bool,
 ) -> int:
     """Serve metrics, health, a status page and the reports on loopback, until SIGTERM.
@@ -77,7 +79,7 @@ def serve_command(
         anchor=anchor,
         tls=(tls_certificate, tls_key) if tls_certificate and tls_key else None,
     )
-    run_due = _rounds(Options(state, wire_of(wire), live, calls_per_day)) if schedule else None
+    run_due = _rounds(Options(state, wire_of(contract, wire), live, calls_per_day)) if schedule else None
     try:
         serve(options, run_due, lambda line: click.echo(line, err=True))
     except OSError as error:

@@ -12,10 +12,32 @@ from kexpr.exits import Exit
 if TYPE_CHECKING:
     from kexpr.codes import WireVersion
 
-__all__ = ["LIVE_SWITCH", "WIRES", "Stop", "print_json", "require_live", "stops", "warn", "wire_of"]
+__all__ = [
+    "CONTRACT",
+    "CONTRACTS",
+    "LIVE_SWITCH",
+    "OPEN_PROSE",
+    "WIRE",
+    "Stop",
+    "print_json",
+    "require_live",
+    "stops",
+    "warn",
+    "wire_of",
+]
 
 LIVE_SWITCH: Final = "RUN_KOREAN_EXPRESSION_LIVE"
-WIRES: Final = click.Choice(["1", "2"])
+OPEN_PROSE: Final = "open-prose"
+ANCHOR_GRAMMAR: Final = "korean-expression-v3"
+CONTRACTS: Final = (OPEN_PROSE, ANCHOR_GRAMMAR)
+CONTRACT: Final = click.option(
+    "--contract",
+    type=click.Choice(CONTRACTS),
+    default=OPEN_PROSE,
+    show_default=True,
+    help="Contract of the feature block.",
+)
+WIRE: Final = click.option("--wire", type=click.Choice(["1", "2"]), help="Wire of open prose.  [default: 2]")
 
 
 class Stop(click.ClickException):
@@ -26,10 +48,16 @@ class Stop(click.ClickException):
         self.code = code
 
 
-def wire_of(number: str) -> "WireVersion":
+def wire_of(contract: str, number: str | None) -> "WireVersion":
+    """The wire of a contract; only open prose has more than one."""
+    from kexpr.codes import WireVersion
     from kexpr.config import WIRE_OF_SCHEMA
 
-    return WIRE_OF_SCHEMA[int(number)]
+    if contract == ANCHOR_GRAMMAR:
+        if number is not None:
+            raise click.UsageError(f"--wire is for {OPEN_PROSE}; {ANCHOR_GRAMMAR} has one wire")
+        return WireVersion.ANCHOR_GRAMMAR
+    return WIRE_OF_SCHEMA[int(number or "2")]
 
 
 def warn(message: str) -> None:

@@ -363,6 +363,14 @@ def _boolean(value: Any) -> bool:
     return value
 
 
+def _schema_version(value: Any) -> int | str:
+    """1 and 2 of open prose, or the name of the anchor grammar."""
+    if type(value) not in (int, str) or value not in (1, 2, WireVersion.ANCHOR_GRAMMAR.value):
+        raise _Malformed
+    version: int | str = value
+    return version
+
+
 def _optional(decoder: Decoder) -> Decoder:
     return lambda value: None if value is None else decoder(value)
 
@@ -392,7 +400,11 @@ def _record_of(cls: type[T], value: Any) -> T:
 _COUNT_MAX: Final = 10**9
 _DIGEST: Final = _text("[0-9a-f]{64}")
 _CANDIDATE: Final = "[0-9a-f]{16}-(?:0|[1-9][0-9]{0,5})"
-_DATE: Final = r"-|20[0-9]{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+_DATE: Final = (
+    r"-|20(?:[0-9]{2}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
+    r"|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:[02468][048]|[13579][26])-02-29)"
+)
+"""None, or a day that there is, since readiness counts days; until 2099 every fourth year has a February 29."""
 
 _DECODERS: Final[Mapping[str, Decoder]] = {
     "approver": _text(APPROVER_PATTERN),
@@ -400,7 +412,7 @@ _DECODERS: Final[Mapping[str, Decoder]] = {
     "check": _code(Check),
     "commit": _text(f"[0-9a-f]{{40}}|{UNKNOWN_COMMIT}"),
     "config_digest": _DIGEST,
-    "config_schema_version": _integer(1, 2),
+    "config_schema_version": _schema_version,
     "date": _text(_DATE),
     "dirty": _boolean,
     "duration_ms": _integer(0, _COUNT_MAX),

@@ -62,7 +62,7 @@ def observe_on(
                 provider=clients.provider_kind,
                 clock=clock,
                 calls_per_day=options.calls_per_day,
-                checks=preflight.CHECKED,
+                checks=preflight.checked(options.wire),
                 open_world=stage.open,
                 starting=starting,
                 stopping=stopping,

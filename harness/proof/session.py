@@ -80,7 +80,7 @@ def prove_on(
                 current_pin(options.wire),
                 provider=clients.provider_kind,
                 clock=clock,
-                checks=preflight.CHECKED,
+                checks=preflight.checked(options.wire),
                 open_world=stage.open,
                 progress=progress,
             )

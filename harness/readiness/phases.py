@@ -1,12 +1,14 @@
 """The feature block of each profile in each phase: what a report shows, `approve` compares and a proof runs with."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Final
 
+from harness.contracts import TERMS
 from harness.profiles import Profile
 from harness.readiness.model import Phase
 from kexpr.codes import Mode, Surface, WireVersion
-from kexpr.config import FEATURE_KEY, PROVIDER, WIRE_OF_SCHEMA
+from kexpr.config import FEATURE_KEY
 
 __all__ = ["SURFACES", "block_of", "block_text", "digest_of"]
 
@@ -35,12 +37,19 @@ def block_of(profile: Profile, phase: Phase, wire: WireVersion) -> dict[str, obj
     """The value of the feature key, as `kexpr.config.from_extra` takes it below `FEATURE_KEY`."""
     on = SURFACES[phase][profile]
     mode = _MODES.get(phase, Mode.ENABLED) if on else Mode.DISABLED
-    block: dict[str, object] = {
-        "schema_version": next(version for version, selected in WIRE_OF_SCHEMA.items() if selected is wire),
+    terms = TERMS[wire]
+    flags_on = {terms.flags[surface] for surface in on}
+    return {
+        "schema_version": terms.schema_version,
         "mode": mode.value,
-        "surfaces": {surface.value: surface in on for surface in Surface},
+        "surfaces": {flag.value: flag in flags_on for flag in terms.flags.values()},
+        **_copied(terms.always),
+        **(_copied(terms.active) if on else {}),
     }
-    return block | ({"provider": dict(PROVIDER)} if on else {})
+
+
+def _copied(keys: Mapping[str, object]) -> dict[str, object]:
+    return {key: dict(value) if isinstance(value, Mapping) else value for key, value in keys.items()}
 
 
 def block_text(profile: Profile, phase: Phase, wire: WireVersion) -> str:

@@ -14,11 +14,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kexpr.codes import SlotKind, Surface, WireVersion
+from kexpr.wire.anchor_grammar import LEADS, GrammarId
 
 __all__ = ["PLACE", "answer", "answer_bytes", "kinds_of", "prose_bank"]
 
 PLACE: Final = "{p}"
 """Where the placeholder goes in a recorded text."""
+
+_JOINS: Final = (" 또한 ", " 그리고 ")
 
 _DATA: Final = Path(__file__).parent / "data" / "prose.json"
 
@@ -47,11 +50,11 @@ def kinds_of(surface: str, slot_count: int) -> tuple[SlotKind, ...]:
 
 
 def answer(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to a `kexp-wire-1` or `kexp-wire-2` request; raises `ValueError` for another schema version."""
+    """The answer to a request of one of the three wires; raises `ValueError` for another schema version."""
     respond = _RESPONDERS.get(request["schema_version"])
     if respond is None:
-        raise ValueError("not a wire of this contract")
-    return respond(request, _texts(request))
+        raise ValueError("not a wire that is known")
+    return respond(request)
 
 
 def answer_bytes(request_body: bytes) -> bytes:
@@ -86,7 +89,7 @@ def _draw(alias: str, index: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{index}|{alias}".encode()).digest()[:8])
 
 
-def _respond_1(request: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
+def _respond_1(request: Mapping[str, Any]) -> dict[str, Any]:
     slots = [
         {
             "slot": slot["slot"],
@@ -95,18 +98,45 @@ def _respond_1(request: Mapping[str, Any], texts: Sequence[str]) -> dict[str, An
             "placeholders": slot["placeholders"],
             "generated_ko": text,
         }
-        for slot, text in zip(request["slots"], texts, strict=True)
+        for slot, text in zip(request["slots"], _texts(request), strict=True)
     ]
     head = {name: request[name] for name in ("schema_version", "surface", "artifact_key")}
     return {**head, "slots": slots}
 
 
-def _respond_2(request: Mapping[str, Any], texts: Sequence[str]) -> dict[str, Any]:
-    aliases = [slot["slot"] for slot in request["slots"]]
+def _respond_2(request: Mapping[str, Any]) -> dict[str, Any]:
+    aliases, texts = [slot["slot"] for slot in request["slots"]], _texts(request)
     return {"key": request["key"], "slots": dict(zip(aliases, texts, strict=True))}
 
 
-_RESPONDERS: Final[Mapping[str, Callable[[Mapping[str, Any], Sequence[str]], dict[str, Any]]]] = {
+def _respond_anchors(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Every lead and join of the grammar comes up; the first slot always has a lead, so that no answer is a no-op."""
+    slots = [
+        {
+            "slot_id": slot["slot_id"],
+            "grammar_id": slot["grammar_id"],
+            "anchors": [anchor["anchor"] for anchor in slot["anchors"]],
+            "generated_ko": _arranged(slot, f"{request['artifact_key']}|{slot['slot_id']}", is_first=not index),
+        }
+        for index, slot in enumerate(request["slots"])
+    ]
+    return {**{name: request[name] for name in ("schema_version", "surface", "artifact_key")}, "slots": slots}
+
+
+def _arranged(slot: Mapping[str, Any], seed: str, *, is_first: bool) -> str:
+    """A text of the slot's grammar, drawn from the pieces it allows."""
+    leads = [lead for lead in sorted(LEADS) if lead or not is_first]
+    lead = leads[_draw(seed, 0) % len(leads)]
+    anchors = [anchor["anchor"] for anchor in slot["anchors"]]
+    if slot["grammar_id"] == GrammarId.JUDGMENT:
+        return f"{lead}현재 판단은 {anchors[0]}입니다."
+    joins = (_JOINS[_draw(seed, order) % len(_JOINS)] for order in range(1, len(anchors)))
+    further = (f"{join}{anchor}." for join, anchor in zip(joins, anchors[1:], strict=True))
+    return f"{lead}{anchors[0]}." + "".join(further)
+
+
+_RESPONDERS: Final[Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     WireVersion.KEXP_1: _respond_1,
     WireVersion.KEXP_2: _respond_2,
+    WireVersion.ANCHOR_GRAMMAR: _respond_anchors,
 }

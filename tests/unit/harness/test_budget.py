@@ -22,22 +22,31 @@ from harness.budget import (
     load,
     pinned_text,
 )
+from harness.contracts import TERMS
 from kexpr.codes import Surface, WireVersion
 from kexpr.manifest import Manifest
 from kexpr.wire.completion import TokenLimits
-from kexpr.wire.instructions import instructions_digest
 
 ONE, TWO = WireVersion.KEXP_1, WireVersion.KEXP_2
 DUAL = Surface.ADAPTIVE_DUALCOACHTEST
 
-ROW = Row(Surface.DAILY, 1, 90, request_bytes=6144, prompt_tokens=600, least_answer_tokens=20, full_answer_tokens=160)
+ROW = Row(
+    Surface.DAILY,
+    1,
+    90,
+    request_bytes=6144,
+    prompt_tokens=600,
+    least_answer_tokens=20,
+    full_answer_tokens=160,
+    limits=TokenLimits(600, 160, 760),
+)
 
 
 def tokens(text: str) -> int:
     return budget._tokenizer()(text)
 
 
-@pytest.mark.parametrize("wire", [ONE, TWO])
+@pytest.mark.parametrize("wire", WireVersion)
 def test_the_pinned_table_is_what_is_counted_now(wire: WireVersion):
     """On failure: `python -m harness.budget > harness/data/budget.json`."""
     assert load(wire) == compute(wire)
@@ -46,17 +55,18 @@ def test_the_pinned_table_is_what_is_counted_now(wire: WireVersion):
 def test_the_pinned_file_is_what_the_command_writes():
     assert json.loads(pinned_text()) == {
         wire.value: {
-            "instructions_digest": instructions_digest(wire),
+            "instructions_digest": TERMS[wire].instructions_digest,
             "rows": [
-                {name: getattr(row, name) for name in Row.__slots__} | {"surface": row.surface.value}
+                {name: getattr(row, name) for name in Row.__slots__ if name != "limits"}
+                | {"surface": row.surface.value}
                 for row in load(wire).rows
             ],
         }
-        for wire in (ONE, TWO)
+        for wire in WireVersion
     }
 
 
-@pytest.mark.parametrize("wire", [ONE, TWO])
+@pytest.mark.parametrize("wire", WireVersion)
 def test_every_surface_and_slot_count_has_a_row(wire: WireVersion):
     rows = [(row.surface, row.slots) for row in load(wire).rows]
     assert rows == [(surface, len(kinds)) for surface, kinds in SHAPES]
@@ -89,10 +99,24 @@ def test_each_limit_counts(field: str, value: int):
     assert not Budget(TWO, (ROW, changed)).feasible
 
 
-def test_the_total_counts_too(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(budget, "TOKEN_LIMITS", TokenLimits(600, 160, 759))
-    assert not ROW.feasible
-    assert ROW.possible
+def test_the_total_counts_too():
+    tight = replace(ROW, limits=TokenLimits(600, 160, 759))
+    assert not tight.feasible
+    assert tight.possible
+
+
+def test_the_anchor_grammar_is_judged_by_its_own_limits():
+    table = load(WireVersion.ANCHOR_GRAMMAR)
+    assert table.feasible
+    assert table.to_json()["limits"] == {
+        "prompt": 600,
+        "completion": 384,
+        "total": 984,
+        "request_bytes": 6144,
+        "read_timeout_s": 2.0,
+    }
+    assert not replace(table.rows[0], full_answer_tokens=385).feasible
+    assert replace(table.rows[0], full_answer_tokens=384).feasible
 
 
 def test_time_is_a_warning_and_no_verdict():
@@ -121,7 +145,7 @@ def test_the_json_form():
 
 
 def test_a_table_of_other_instructions_is_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(budget, "instructions_digest", lambda wire: "0" * 64)
+    monkeypatch.setattr(budget, "TERMS", {TWO: replace(TERMS[TWO], instructions_digest="0" * 64)})
     with pytest.raises(StaleBudget):
         load(TWO)
 
@@ -169,7 +193,7 @@ def test_the_prose_is_of_average_cost():
 
 
 def test_full_prose_uses_exactly_its_limit():
-    issued = budget._issued(Manifest(Surface.DAILY, (budget._shape_slot(SHAPES[0][1][0]),)), TWO, 3)
+    issued = budget._issue_prose(TWO, Manifest(Surface.DAILY, (budget._prose_slot(SHAPES[0][1][0], 0),)), 3)
     (slot,) = issued.slots
     for draw in range(200):
         (text,) = budget._full_text(issued, draw)
