@@ -5,6 +5,7 @@ import os
 import signal
 import stat
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from harness.evidence import (
 from harness.evidence.ledger import RUN_LOCK_NAME
 from harness.evidence.summary import ReasonSeries
 from harness.profiles import PAIRS, PATHS, Pair, PathKind, Profile
+from harness.report.reference import is_day
 from kexpr.clock import SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason, Surface
 from kexpr.errors import LedgerFailed, StoreFault
@@ -110,6 +112,20 @@ def test_a_slot_is_never_called_twice(running, directory):
         again.intent(slot)
     assert again.view().intents == 1
     again.close()
+
+
+def test_only_days_that_there_are_can_be_observed(evidence):
+    evidence.ensure_candidate(PIN)
+    evidence.begin_run(OBSERVATION)
+    days = {f"20{year:02}-{month:02}-{day:02}" for year in (26, 28) for month in range(14) for day in range(33)}
+    for day in sorted(days):
+        try:
+            evidence.intent(Slot(RunKind.OBSERVATION, PAIRS[0], PathKind.DAILY, 12, day))
+        except LedgerFailed:
+            continue
+        days.remove(day)
+        assert date.fromisoformat(day).isoformat() == day
+    assert not [day for day in days if is_day(day)]
 
 
 def test_the_path_kind_does_not_make_another_slot(running):
