@@ -1,7 +1,7 @@
 """The hosts the tests embed kexpr in, each a bot on the loopback Bot API, and what watches them."""
 
 import asyncio
-import importlib.util
+import importlib.metadata
 import os
 import sys
 import time
@@ -17,6 +17,7 @@ from telegram.ext import Application
 from telegram.request import HTTPXRequest
 
 import kexpr
+from examples import gateway as example
 from examples.bot_api import TOKEN, BotApi
 from examples.gateway import CoachGateway, Host, feature_block
 from harness.rehearsal.faults import FaultPlan
@@ -25,19 +26,35 @@ from harness.rehearsal.server import RehearsalServer
 from kexpr.transport import ClientFactory
 from tests.support.rehearsal import ENVIRON
 
-__all__ = ["CHAT", "HOSTS", "LoopWatch", "Rig", "need_package", "rig", "watched_connections"]
+__all__ = [
+    "CHAT",
+    "HOSTS",
+    "NOTE",
+    "LoopWatch",
+    "Rig",
+    "keyboard",
+    "need_package",
+    "play",
+    "rig",
+    "until",
+    "watched_connections",
+]
 
 CHAT: Final = 7
+NOTE: Final = "별표 **둘**, 밑줄 __둘__, `부호` [이름](https://a.example) | 1 \\ 2 > 3 ~4~ ||가림|| {5}!"
+"""Everything that a Markdown renderer would touch."""
+
 _PATIENCE_S: Final = 10.0
 
 Feed = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
-def need_package(name: str, package: str) -> None:
-    """The test skips without the module `name`; with REQUIRE_INTEGRATION=1 it fails."""
-    if importlib.util.find_spec(name) is not None:
+def need_package(requirement: str) -> None:
+    """The test skips without `name==version`; with REQUIRE_INTEGRATION=1 it fails."""
+    name, _, version = requirement.partition("==")
+    if version in {found.version for found in importlib.metadata.distributions(name=name)}:
         return
-    missing = f"{package} is not installed"
+    missing = f"{requirement} is not installed"
     if os.environ.get("REQUIRE_INTEGRATION") == "1":
         pytest.fail(missing)
     pytest.skip(missing)
@@ -93,13 +110,35 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.005)
 
 
+def keyboard(*data: str) -> dict[str, Any]:
+    return {"inline_keyboard": [[{"text": name, "callback_data": name} for name in data]]}
+
+
+async def play(on: Rig) -> list[kexpr.Publication]:
+    """Each surface once, and daily and weekly once more: four requests."""
+    on.api.place(CHAT, 1, "체크인을 저장할까요?", keyboard("save:event-1", "later"))
+    first = await on.fed(on.api.tap(CHAT, 1, "save:event-1"))
+    duplicate = await on.fed(on.api.tap(CHAT, 1, "save:event-1"))
+    weekly = await on.gateway.weekly_tick(on.bot, example.weekly_delivery("week-1", CHAT))
+    again = await on.gateway.weekly_tick(on.bot, example.weekly_delivery("week-1", CHAT))
+    on.api.place(CHAT, 2, "검토할 카드가 있습니다.", keyboard("card:session-1", "card:later"))
+    card = await on.fed(on.api.tap(CHAT, 2, "card:session-1"))
+    on.api.place(CHAT, 3, "메모가 필요합니다.", keyboard("note:session-2"))
+    await on.feed(on.api.tap(CHAT, 3, "note:session-2"))
+    await until(lambda: CHAT in on.gateway.awaiting_note)
+    note = await on.fed(on.api.note(CHAT, NOTE))
+    return [first, duplicate, weekly, again, card, note]
+
+
 @asynccontextmanager
-async def _hermes(api: BotApi, extra: dict[str, Any]) -> AsyncIterator[tuple[Any, Any, Bot, Callable[..., Feed]]]:
+async def _hermes(
+    api: BotApi, token: str, extra: dict[str, Any]
+) -> AsyncIterator[tuple[Any, Any, Bot, Callable[..., Feed]]]:
     """The public gateway's own adapter, connected and polling."""
     from gateway.config import PlatformConfig
     from gateway.platforms.telegram import TelegramAdapter
 
-    adapter = TelegramAdapter(PlatformConfig(enabled=True, token=TOKEN, extra=extra))
+    adapter = TelegramAdapter(PlatformConfig(enabled=True, token=token, extra=extra))
     assert await adapter.connect()
     try:
 
@@ -113,9 +152,9 @@ async def _hermes(api: BotApi, extra: dict[str, Any]) -> AsyncIterator[tuple[Any
 
 @asynccontextmanager
 async def _python_telegram_bot(
-    api: BotApi, extra: dict[str, Any]
+    api: BotApi, token: str, extra: dict[str, Any]
 ) -> AsyncIterator[tuple[Any, Any, Bot, Callable[..., Feed]]]:
-    builder = Application.builder().token(TOKEN).base_url(api.base_url)
+    builder = Application.builder().token(token).base_url(api.base_url)
     application = builder.request(HTTPXRequest()).get_updates_request(HTTPXRequest()).build()
     async with application:
         await application.start()
@@ -150,6 +189,9 @@ async def rig(
     faults: tuple[str, ...] = (),
     api: BotApi | None = None,
     sinks: tuple[Any, ...] = (),
+    profile: str = "physique-coach",
+    token: str = TOKEN,
+    environ: Mapping[str, str] = ENVIRON,
 ) -> AsyncIterator[Rig]:
     """A host of `HOSTS` whose coordinator is built from its own `config.extra`, on the state in `directory`."""
     with ExitStack() as stack:
@@ -160,16 +202,16 @@ async def rig(
             "fallback_ips": ["149.154.167.220"],  # else the adapter looks for some on the network
             "korean_expression_postprocessor": feature_block(mode),
         }
-        async with HOSTS[host](bot_api, extra) as (adapter, found, bot, install):
+        async with HOSTS[host](bot_api, token, extra) as (adapter, found, bot, install):
             state = stack.enter_context(kexpr.State(directory / "state"))
-            telemetry = kexpr.Telemetry(list(sinks), profile="physique-coach")
+            telemetry = kexpr.Telemetry(list(sinks), profile=profile)
             stack.callback(telemetry.close)
             coordinator = kexpr.Coordinator(
                 kexpr.from_extra(found),
                 identity_key=lambda: state.identity_key,
                 telemetry=telemetry,
                 clients=ClientFactory(_seam=provider.seam),
-                environ=ENVIRON,
+                environ=environ,
             )
             await asyncio.to_thread(coordinator.warm)
             host_stores = Host()

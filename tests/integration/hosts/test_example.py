@@ -6,17 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from examples import bot_api
+from examples import gateway as example
 from kexpr.codes import Surface
 from kexpr.testing.canaries import Canaries
 
 ROOT = Path(__file__).parents[3]
 
-pytest.importorskip("telegram", reason="python-telegram-bot is not installed")
-
-from examples import bot_api  # noqa: E402
-from examples import gateway as example  # noqa: E402
 
 DISABLED = {"schema_version": 2, "mode": "disabled", "surfaces": {surface.value: False for surface in Surface}}
 

@@ -11,9 +11,6 @@ import time
 from urllib.parse import unquote_to_bytes
 
 import pytest
-
-pytest.importorskip("telegram", reason="python-telegram-bot is not installed")
-
 from telegram import Update
 from telegram.error import BadRequest
 
@@ -24,51 +21,16 @@ from harness.rehearsal.prose import answer_bytes
 from kexpr.codes import Outcome
 from tests.integration.hosts.support import (
     CHAT,
-    HOSTS,
+    NOTE,
     LoopWatch,
-    need_package,
+    keyboard,
+    play,
     rig,
     until,
     watched_connections,
 )
 
 pytestmark = pytest.mark.integration
-
-NOTE = "별표 **둘**, 밑줄 __둘__, `부호` [이름](https://a.example) | 1 \\ 2 > 3 ~4~ ||가림|| {5}!"
-"""Everything that a Markdown renderer would touch."""
-
-
-@pytest.fixture(params=HOSTS)
-def host(request, tmp_path, monkeypatch):
-    if request.param == "hermes":
-        need_package("gateway", "hermes-agent==0.17.0")
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "TELEGRAM_PROXY", "TELEGRAM_WEBHOOK_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
-    for name in ("HERMES_HOME", "HERMES_GATEWAY_LOCK_DIR", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "host"))
-    monkeypatch.setenv("HERMES_TELEGRAM_DISABLE_FALLBACK_IPS", "1")
-    return request.param
-
-
-def keyboard(*data):
-    return {"inline_keyboard": [[{"text": name, "callback_data": name} for name in data]]}
-
-
-async def play(on):
-    """Each surface once, and each way in again. Yields nothing that a provider may be asked for twice."""
-    on.api.place(CHAT, 1, "체크인을 저장할까요?", keyboard("save:event-1", "later"))
-    first = await on.fed(on.api.tap(CHAT, 1, "save:event-1"))
-    duplicate = await on.fed(on.api.tap(CHAT, 1, "save:event-1"))
-    weekly = await on.gateway.weekly_tick(on.bot, example.weekly_delivery("week-1", CHAT))
-    again = await on.gateway.weekly_tick(on.bot, example.weekly_delivery("week-1", CHAT))
-    on.api.place(CHAT, 2, "검토할 카드가 있습니다.", keyboard("card:session-1", "card:later"))
-    card = await on.fed(on.api.tap(CHAT, 2, "card:session-1"))
-    on.api.place(CHAT, 3, "메모가 필요합니다.", keyboard("note:session-2"))
-    await on.feed(on.api.tap(CHAT, 3, "note:session-2"))
-    await until(lambda: CHAT in on.gateway.awaiting_note)
-    note = await on.fed(on.api.note(CHAT, NOTE))
-    return [first, duplicate, weekly, again, card, note]
 
 
 def fields_of(body):
@@ -223,11 +185,11 @@ def test_what_the_adapter_would_do_instead(host, tmp_path):
     assert sent != [NOTE]
 
 
-SLOW_S = 0.08
+SLOW_S = 0.06
 
 
 def slow_answer(body):
-    time.sleep(2 * SLOW_S)
+    time.sleep(SLOW_S)
     return answer_bytes(body)
 
 
