@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.failpoints import reach
 from kexpr.ledger.locking import WAIT_SECONDS
 from kexpr.ledger.postgres_session import Session
@@ -17,6 +18,7 @@ from kexpr.ledger.tombstones import Mark, require_task_digest
 __all__ = ["PostgresTombstones"]
 
 _MARK: Final = "INSERT INTO kexpr_tombstone (task, mark) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+_KNOWN: Final = frozenset(map(str, Mark))
 _MARKS: Final = "SELECT mark FROM kexpr_tombstone WHERE task = %s"
 
 
@@ -42,7 +44,10 @@ class PostgresTombstones:
     def marks(self, task_digest: str) -> frozenset[Mark]:
         require_task_digest(task_digest)
         with self._begun():
-            return frozenset(Mark(mark) for (mark,) in self._session.rows(_MARKS, (task_digest,)))
+            found = frozenset(mark for (mark,) in self._session.rows(_MARKS, (task_digest,)))
+        if not found <= _KNOWN:
+            raise LedgerFailed(StoreFault.ROW_INVALID)
+        return frozenset(map(Mark, found))
 
     def close(self) -> None:
         with self._lock:
