@@ -41,10 +41,10 @@ WIRE: Final = click.option("--wire", type=click.Choice(["1", "2"]), help="Wire o
 
 
 class Stop(click.ClickException):
-    """A run that cannot go on: one line on stderr, and its exit code."""
+    """A run that cannot go on: one line on stderr, and its exit code. A file may be named with anything in it."""
 
     def __init__(self, message: str, code: Exit) -> None:
-        super().__init__(message)
+        super().__init__("".join(char if char.isprintable() else "?" for char in message))
         self.code = code
 
 
