@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 from kexpr.codes import Mode
 from kexpr.ledger import maintenance
+from kexpr.ledger.journal import JOURNAL_NAME
 from kexpr.stores import LEDGERS
 from kexpr.testing.simulation.disk import Disk, Node, ProcessFiles, surviving_tails
 from kexpr.testing.simulation.gateway import STATE, TOMBSTONES, Settings
-from kexpr.testing.simulation.invariants import Kind
+from kexpr.testing.simulation.invariants import Kind, parse
+from kexpr.testing.simulation.journal import JOURNAL_HOME
 from kexpr.testing.simulation.scheduler import Process, Scheduler, Task
 from kexpr.testing.simulation.world import World
 from tests.simulation.scenery import SCENERY
@@ -41,13 +43,10 @@ class Crash:
 
 
 def alone(kind: Kind, slots: int = 1) -> World:
-    """The first seed whose only message is of the kind."""
-    for seed in range(200):
-        world = World(seed, SCENERY, messages=1, slots=slots)
-        if world.subjects[0].message.kind is kind:
-            world.provider.behaviours = ("prompt",)
-            return world
-    raise LookupError(kind)
+    """A world whose only message is of the kind."""
+    world = World(0, SCENERY, messages=1, slots=slots, kinds=[kind])
+    world.provider.behaviours = ("prompt",)
+    return world
 
 
 def crashes(kind: Kind, mode: Mode) -> list[Crash]:
@@ -86,7 +85,8 @@ def _course(world: World, mode: Mode) -> Iterator[Callable[[], Task]]:
 
 def _crash(world: World) -> Crash:
     message = world.subjects[0].message
-    held = (world.invariants.visible(message), world.invariants.requests(message))
+    bodies = tuple(world.host.written[message.key].values())
+    held = (world.invariants.visible(message), world.invariants.requests(message), bodies)
     return Crash(world.steps, world.disk.fork(), held)
 
 
@@ -151,13 +151,19 @@ def repaired(disk: Disk) -> bytes:
 
 def contents(disk: Disk) -> bytes:
     """Of what counts: a quarantine file does not, and whether a lock file is there does not."""
-    places = (*(str(STATE / ledger) for ledger in LEDGERS), str(TOMBSTONES), str(STATE))
+    places = (*(str(STATE / ledger) for ledger in LEDGERS), str(TOMBSTONES), str(STATE), str(JOURNAL_HOME))
     found = [disk.durable_content(place) for place in places if disk.find(place)]
     return repr([sorted(_counting(files).items()) for files in found]).encode()
 
 
 def _counting(files: dict[str, bytes]) -> dict[str, bytes]:
-    return {name: content for name, content in files.items() if ".torn-" not in name and name != "lock"}
+    counting = {name: content for name, content in files.items() if ".torn-" not in name and name != "lock"}
+    if JOURNAL_NAME in counting:
+        # A torn journal stays closed, wherever in its last line it is torn.
+        content = counting[JOURNAL_NAME]
+        whole = b"".join(line + b"\n" for line in parse(content))
+        counting[JOURNAL_NAME] = whole if whole == content else whole + b"torn"
+    return counting
 
 
 def kill_in_every_state(kind: Kind, mode: Mode) -> None:

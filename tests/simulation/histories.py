@@ -1,10 +1,11 @@
 """One history by its seed, and the command that replays it when it fails."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from kexpr.testing.simulation.invariants import Kind
 from kexpr.testing.simulation.world import World
 from tests.simulation.scenery import SCENERY
 
@@ -49,10 +50,14 @@ class HistoryFailed(AssertionError):
 
 
 def run_history(
-    seed: int, coverage: Coverage | None = None, *, favourites: Mapping[str, float] = MappingProxyType({})
+    seed: int,
+    coverage: Coverage | None = None,
+    *,
+    kinds: Sequence[Kind] = (),
+    favourites: Mapping[str, float] = MappingProxyType({}),
 ) -> World:
-    """Raises `HistoryFailed`; the replay it names has no `favourites`."""
-    world = World(seed, SCENERY, favourites=favourites)
+    """Raises `HistoryFailed`; the replay it names has no `kinds` and no `favourites`."""
+    world = World(seed, SCENERY, kinds=kinds, favourites=favourites)
     failure: Exception | None = None
     try:
         world.run(STEPS)

@@ -16,7 +16,7 @@ from tests.simulation.crashes import (
 )
 
 MODES = (Mode.ENABLED, Mode.SHADOW, Mode.DISABLED)
-LEAST_STATES = {Mode.ENABLED: 2_000, Mode.SHADOW: 2_000, Mode.DISABLED: 100}
+LEAST_STATES = {Mode.ENABLED: 2_000, Mode.SHADOW: 2_000, Mode.DISABLED: 90}
 """Byte for byte, the rows of an attempt."""
 
 

@@ -1,6 +1,6 @@
 """Defects put into the protocol code: the simulation finds each of them, so that finding nothing says something."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -8,9 +8,11 @@ import pytest
 
 from kexpr import private_files
 from kexpr.attempt import Finalized
-from kexpr.authority import daily, finalise, weekly
+from kexpr.authority import daily, finalise, journal, weekly
 from kexpr.authority.adaptive import AdaptiveAuthority
 from kexpr.authority.daily import DailyAuthority
+from kexpr.authority.journal import OutcomeJournal, WriterDelivery
+from kexpr.authority.leases import SidecarLeases
 from kexpr.authority.recovery import Absent
 from kexpr.authority.weekly import WeeklyAuthority
 from kexpr.codes import Mode, Outcome
@@ -18,11 +20,13 @@ from kexpr.errors import StoreFault
 from kexpr.ledger.jsonl import JsonlLedger
 from kexpr.ledger.segments import Segments
 from kexpr.ledger.tombstones import Tombstones
-from kexpr.paths.daily import DailyPath
+from kexpr.paths.daily import DailyPath, RecentEvents
+from kexpr.paths.journal import JournalPath
+from kexpr.paths.publication import Publication
 from kexpr.private_files import write_all
 from kexpr.testing.simulation.disk import ProcessFiles
 from kexpr.testing.simulation.host import _ProcessLocks
-from kexpr.testing.simulation.invariants import InvariantBroken, Kind
+from kexpr.testing.simulation.invariants import JOURNAL_KINDS, STATE_KINDS, InvariantBroken, Kind
 from tests.simulation.crashes import kill_in_every_state
 from tests.simulation.histories import HistoryFailed, run_history
 from tests.simulation.test_starts import start_at_once
@@ -231,6 +235,84 @@ DEFECTS: Final[dict[Callable[[Patch], None], tuple[dict[str, float], set[str]]]]
 """Each with the events that bring it out, and the promises it may be seen to break; an empty set is any."""
 
 
+def no_sidecar(patch: Patch) -> None:
+    patch.setattr(SidecarLeases, "put", lambda self, attempt_id, lease: None)
+
+
+def selected_without_the_writer(patch: Patch) -> None:
+    patch.setattr(journal, "_delivered", lambda delivery, attempt_id, finalized: finalized)
+
+
+def no_recovery_of_the_durable_body(patch: Patch) -> None:
+    patch.setattr(WriterDelivery, "durable_body", lambda self, attempt_id: None)
+
+
+def an_observer_publishes_canonical(patch: Patch) -> None:
+    original = JournalPath._found
+
+    def found(self: JournalPath, message: Any, delivery: Any, found: Any) -> Any:
+        publication = original(self, message, delivery, found)
+        return Publication(message.canonical_payload) if publication.wait_ms else publication
+
+    patch.setattr(JournalPath, "_found", found)
+
+
+def no_memory_of_canonical_texts(patch: Patch) -> None:
+    patch.setattr(RecentEvents, "add", lambda self, event_id: None)
+
+
+def shadow_is_delivered(patch: Patch) -> None:
+    original = journal.decide
+
+    def decide(found: Any, asked: Any) -> Any:
+        decision = original(found, asked)
+        if decision.finalized.outcome is not Outcome.SHADOW_SELECTED:
+            return decision
+        return finalise.Decision(Finalized(Outcome.SELECTED, None, asked.ruling.candidate.body()), decision.is_new)
+
+    patch.setattr(journal, "decide", decide)
+
+
+def the_commit_comes_before_the_writer(patch: Patch) -> None:
+    """The terminal row, and then the body."""
+    original = journal._delivered
+    late: list[Any] = []
+
+    def delivered(delivery: Any, attempt_id: str, finalized: Any) -> Any:
+        late.append((delivery, attempt_id, finalized))
+        return finalized
+
+    end = OutcomeJournal._end
+
+    def ended(self: OutcomeJournal, *args: Any) -> None:
+        end(self, *args)
+        while late:
+            original(*late.pop())
+
+    patch.setattr(journal, "_delivered", delivered)
+    patch.setattr(OutcomeJournal, "_end", ended)
+
+
+JOURNAL_DEFECTS: Final[dict[Callable[[Patch], None], set[str]]] = {
+    no_fsync_of_rows: set(),
+    no_sidecar: {"a claim without its lease"},
+    selected_without_the_writer: {"selected before its body was durable"},
+    no_recovery_of_the_durable_body: {"a durable body was not recovered"},
+    an_observer_publishes_canonical: {"published beside a claim in flight"},
+    no_memory_of_canonical_texts: {"a selected edit after a canonical one"},
+    shadow_is_delivered: set(),
+    the_commit_comes_before_the_writer: {"selected before its body was durable"},
+}
+
+
+@pytest.mark.parametrize("defect", JOURNAL_DEFECTS, ids=lambda defect: defect.__name__)
+def test_a_defect_of_the_journal_is_found_by_histories(defect: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    defect(monkeypatch)
+    found = next(filter(None, (_finding(seed, {}, JOURNAL_KINDS) for seed in range(MOST_HISTORIES))), None)
+    assert found is not None
+    assert not JOURNAL_DEFECTS[defect] or str(found) in JOURNAL_DEFECTS[defect]
+
+
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.__name__)
 def test_a_defect_is_found_by_histories(defect: Callable[[Patch], None], monkeypatch: Patch) -> None:
     favourites, broken = DEFECTS[defect]
@@ -240,9 +322,9 @@ def test_a_defect_is_found_by_histories(defect: Callable[[Patch], None], monkeyp
     assert not broken or found.name in broken
 
 
-def _finding(seed: int, favourites: dict[str, float]) -> BaseException | None:
+def _finding(seed: int, favourites: dict[str, float], kinds: Sequence[Kind] = STATE_KINDS) -> BaseException | None:
     try:
-        run_history(seed, favourites=favourites)
+        run_history(seed, kinds=kinds, favourites=favourites)
     except HistoryFailed as failed:
         return failed.__cause__
     return None

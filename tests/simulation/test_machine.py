@@ -30,6 +30,8 @@ EVENTS = (
     World.put_back,
     World.lose_key,
     World.find_key,
+    World.fail_lock,
+    World.lose_lease,
 )
 
 

@@ -10,6 +10,7 @@ power, fail the call or move the clock. All choices come from one `random.Random
     provider.py   late, lost, repeated and wrong answers; counts requests by artifact
     host.py       edits and sends that fail before or after they took effect; what is visible; pins and sessions
     gateway.py    one process: state, authorities, coordinator and paths over the simulated parts
+    journal.py    one process over the outcome journal instead
     site.py       all of them put together, the gateways and taps on it, the checks at every step
     world.py      histories: events drawn from the seed, and the end that settles them
     invariants.py what must hold at every step

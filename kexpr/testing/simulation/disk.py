@@ -235,6 +235,7 @@ class DiskFaults:
 
     def __init__(self) -> None:
         self._armed: dict[str, tuple[int, int]] = {}
+        self.have_failed = False
 
     def arm(self, call: str, error: int, countdown: int = 1) -> None:
         self._armed[call] = (countdown, error)
@@ -250,6 +251,7 @@ class DiskFaults:
         if countdown > 1:
             self._armed[call] = (countdown - 1, error)
             return 0
+        self.have_failed = True
         return error
 
 

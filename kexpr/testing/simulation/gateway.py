@@ -29,10 +29,10 @@ from kexpr.stores import LEDGERS, OpenedMarks
 from kexpr.telemetry import Telemetry
 from kexpr.testing.simulation.disk import ProcessFiles
 from kexpr.testing.simulation.host import Host, HostFailed, Tap
-from kexpr.testing.simulation.invariants import RULES, Kind, Message
+from kexpr.testing.simulation.invariants import JOURNAL_KINDS, RULES, Kind, Message
 from kexpr.testing.simulation.provider import Clients
 
-__all__ = ["DESTINATION", "STATE", "TOMBSTONES", "Gateway", "Presentation", "Settings", "message_of"]
+__all__ = ["DESTINATION", "STATE", "TOMBSTONES", "Gateway", "Presentation", "Settings", "coordinator_of", "message_of"]
 
 STATE: Final = Path("/state")
 TOMBSTONES: Final = Path("/state-tombstones")
@@ -86,6 +86,20 @@ class _Stores:
         return self._locks
 
 
+def coordinator_of(
+    settings: Settings, identity_key: Callable[[], bytes], clients: Clients, clock: Clock
+) -> Coordinator:
+    active = Active(settings.mode, settings.surfaces, settings.wire)
+    return Coordinator(
+        Disabled() if settings.mode is Mode.DISABLED else active,
+        identity_key=identity_key,
+        telemetry=cast(Telemetry, _Silence()),
+        clients=clients,
+        clock=clock,
+        environ=_KEY if settings.has_key else {},
+    )
+
+
 def _origin(kind: Kind, identity: str) -> CardPresentationOrigin:
     return CardPresentationOrigin(OriginKind(kind.value), identity, f"callback/{identity}", f"message/{identity}")
 
@@ -95,7 +109,8 @@ _KEY_OF: Final[Mapping[Kind, Callable[[str], str]]] = {
     Kind.WEEKLY: lambda identity: WeeklyTask(identity).digest,
     Kind.CALLBACK: lambda identity: _origin(Kind.CALLBACK, identity).card_digest,
     Kind.TYPED_NOTE: lambda identity: _origin(Kind.TYPED_NOTE, identity).card_digest,
-}
+} | dict.fromkeys(JOURNAL_KINDS, str)
+"""The journal's rows have an opaque name instead, which follows from a journal's own key (`Invariants.named`)."""
 
 
 def message_of(kind: Kind, identity: str, presentation: Presentation) -> Message:
@@ -128,15 +143,7 @@ class Gateway:
         self.settings = settings
         self._host = host
         self.state = State(STATE, clock=clock, stores=_Stores(files, clock, locks), files=files)
-        active = Active(settings.mode, settings.surfaces, settings.wire)
-        self.coordinator = Coordinator(
-            Disabled() if settings.mode is Mode.DISABLED else active,
-            identity_key=lambda: self.state.identity_key,
-            telemetry=cast(Telemetry, _Silence()),
-            clients=clients,
-            clock=clock,
-            environ=_KEY if settings.has_key else {},
-        )
+        self.coordinator = coordinator_of(settings, lambda: self.state.identity_key, clients, clock)
         self.daily_authority = self.state.daily(lambda _: True)
         self.weekly_authority = self.state.weekly(host.is_ready)
         self.adaptive_authority = self.state.adaptive(session_lock, host)

@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from kexpr.attempt import Cancellation
 from kexpr.authority.adaptive import CardPresentationOrigin
 from kexpr.authority.weekly import Pins
+from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.testing.simulation.invariants import Actor, Message
 from kexpr.testing.simulation.scheduler import Process, Scheduler
 
-__all__ = ["CooperativeLocks", "Failure", "Host", "HostFailed", "Tap"]
+__all__ = ["SESSION", "CooperativeLocks", "Failure", "Host", "HostFailed", "Tap"]
+
+SESSION: Final = ("session",)
+"""The lock that is the host's own, not a publication lock."""
 
 
 class HostFailed(Exception):
@@ -50,6 +55,19 @@ class Host:
         self.consumed: dict[str, bool] = defaultdict(lambda: True)
         """By session: whether its card is fresh."""
         self.fenced = False
+        self.written: dict[str, dict[str, str]] = defaultdict(dict)
+        """Selected bodies of the journal's artifacts, by message and attempt."""
+
+    def write(self, message: str, attempt_id: str, body: str) -> None:
+        """The durable writer of the journal's host: may fail before it has taken effect, or after."""
+        self._scheduler.step("write body")
+        failure = self.failures.pop() if self.failures else None
+        if failure is Failure.BEFORE:
+            raise HostFailed
+        self.written[message][attempt_id] = body
+        self._scheduler.step("body written")
+        if failure is Failure.AFTER:
+            raise HostFailed
 
     def deliver(self, text: str) -> None:
         """Edit or send: from `on_shown` on, people see it."""
@@ -102,6 +120,9 @@ class CooperativeLocks:
 
     scheduler: Scheduler
     owners: dict[tuple[str, ...], Process] = field(default_factory=dict)
+    failures: int = 0
+    """So many of the next publication locks fail with an I/O error."""
+    have_failed: bool = False
 
     def of(self, process: Process) -> "_ProcessLocks":
         return _ProcessLocks(self, process)
@@ -122,6 +143,10 @@ class _ProcessLocks:
         return self._hold((str(id(self.process)), *message))
 
     def hold(self, *message: str) -> AbstractContextManager[None]:
+        if self.locks.failures and message != SESSION:
+            self.locks.failures -= 1
+            self.locks.have_failed = True
+            raise LedgerFailed(StoreFault.INPUT_OUTPUT)
         return self._hold(message)
 
     @contextmanager

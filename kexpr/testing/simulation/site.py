@@ -3,7 +3,7 @@
 import os
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -11,15 +11,29 @@ from unittest import mock
 
 from kexpr import failpoints
 from kexpr.attempt import Cancellation
+from kexpr.clock import Clock
 from kexpr.codes import Surface
 from kexpr.errors import LedgerFailed, StoreFault
 from kexpr.ledger import maintenance
+from kexpr.ledger.journal import JOURNAL_NAME
+from kexpr.paths.locks import PublicationLocks
 from kexpr.stores import LEDGERS
 from kexpr.testing.simulation.clock import MachineClock, ProcessClock
 from kexpr.testing.simulation.disk import Disk, DiskFaults, ProcessFiles
 from kexpr.testing.simulation.gateway import STATE, Gateway, Presentation, Settings, Subject, message_of
-from kexpr.testing.simulation.host import CooperativeLocks, Host, Tap
-from kexpr.testing.simulation.invariants import RULES, Actor, InvariantBroken, Invariants, Kind, Line, parse
+from kexpr.testing.simulation.host import SESSION, CooperativeLocks, Host, Tap
+from kexpr.testing.simulation.invariants import (
+    JOURNAL,
+    JOURNAL_KINDS,
+    RULES,
+    Actor,
+    InvariantBroken,
+    Invariants,
+    Kind,
+    Line,
+    parse,
+)
+from kexpr.testing.simulation.journal import JOURNAL_HOME, LEASE_PREFIX, JournalGateway, is_alive
 from kexpr.testing.simulation.provider import BEHAVIOURS, Clients, Provider
 from kexpr.testing.simulation.scheduler import Process, Scheduler, Task
 
@@ -54,8 +68,13 @@ REPLAYED: Final = Process(0, 0)
 class Site:
     """The parts of a world, its gateways and their taps. `steps` counts what was checked; `trace` is for people."""
 
-    def __init__(self, chooser: random.Random, scenery: Scenery, messages: int, slots: int) -> None:
-        """All choices are `chooser`'s."""
+    def __init__(
+        self, chooser: random.Random, scenery: Scenery, messages: int, slots: int, kinds: Sequence[Kind]
+    ) -> None:
+        """All choices are `chooser`'s. `kinds` are all the state's or all the journal's: no gateway has both."""
+        self.is_of_journal = kinds[0] in JOURNAL_KINDS
+        self.ledgers = (JOURNAL,) if self.is_of_journal else LEDGERS
+        self.home = JOURNAL_HOME if self.is_of_journal else STATE
         self.random = chooser
         self.scheduler = Scheduler(self._on_step)
         self.machine = MachineClock()
@@ -64,8 +83,11 @@ class Site:
         self.host = Host(self.scheduler, self._tap)
         self.provider = Provider(scenery.answer, self.machine, self.scheduler, self.draw)
         self.locks = CooperativeLocks(self.scheduler)
-        self.subjects = [self._subject(scenery, number) for number in range(messages)]
+        self.subjects = [self._subject(scenery, number, kinds) for number in range(messages)]
         self.invariants = Invariants([subject.message for subject in self.subjects])
+        self.invariants.written = self.host.written
+        self.invariants.is_live = self._is_live
+        self.invariants.has_lease = lambda attempt_id: self._sidecar(attempt_id) is not None
         self.slots = [Slot(number) for number in range(1, slots + 1)]
         self.steps = 0
         self.trace: list[str] = []
@@ -123,23 +145,39 @@ class Site:
         process, files = self._new_process(slot.number)
         slot.process, slot.files = process, files
         clock = ProcessClock(self.machine, boot_id_readable=boot_id_readable)
-        locks = self.locks.of(process)
+        clients = Clients(self.provider, clock, self._artifact, self.scheduler)
+        parts = (settings, files, clock, clients, self.locks.of(process))
 
         def opening() -> None:
             try:
-                slot.gateway = Gateway(
-                    settings,
-                    files=files,
-                    clock=clock,
-                    host=self.host,
-                    clients=Clients(self.provider, clock, self._artifact, self.scheduler),
-                    locks=locks,
-                    session_lock=lambda: locks.hold("session"),
-                )
+                slot.gateway = self._journal_gateway(*parts) if self.is_of_journal else self._state_gateway(*parts)
             except LedgerFailed as failed:
                 self.start_faults.add(failed.code)
 
         return self.scheduler.spawn(f"open-{process.number}", process, opening)
+
+    def _state_gateway(
+        self, settings: Settings, files: ProcessFiles, clock: Clock, clients: Clients, locks: PublicationLocks
+    ) -> Gateway:
+        return Gateway(
+            settings,
+            files=files,
+            clock=clock,
+            host=self.host,
+            clients=clients,
+            locks=locks,
+            session_lock=lambda: locks.hold(*SESSION),
+        )
+
+    def _journal_gateway(
+        self, settings: Settings, files: ProcessFiles, clock: Clock, clients: Clients, locks: PublicationLocks
+    ) -> Gateway:
+        gateway = JournalGateway(
+            settings, self.subjects, files=files, clock=clock, host=self.host, clients=clients, locks=locks
+        )
+        for subject, key in gateway.keys.items():
+            self.invariants.named(subject.message, key)
+        return gateway
 
     def tap_on(self, slot: Slot, subject: Subject) -> Task:
         gateway, process = slot.gateway, slot.process
@@ -148,7 +186,7 @@ class Site:
         first = self._saved_by.setdefault(subject.identity, process) is process
         if not first:
             self._saved_by[subject.identity] = REPLAYED
-        actor = Actor(gateway.settings.mode, gateway.is_stopped(subject))
+        actor = Actor(gateway.settings.mode, gateway.is_stopped(subject), process=process.number)
         tap = Tap(subject.message, Cancellation(), actor, first)
         task = self.scheduler.spawn(
             f"{subject.identity}-{process.number}", process, lambda: gateway.publish(subject, tap)
@@ -160,7 +198,7 @@ class Site:
         """Cut, tell the checker what the disk had not kept its word on, and boot."""
         if self.disk.is_lying():
             self.was_lied_to = True
-            for ledger in LEDGERS:
+            for ledger in self.ledgers:
                 self.invariants.lied_to(ledger)
             self._use_sessions()
         cut()
@@ -171,7 +209,7 @@ class Site:
         process, files = self._new_process(0)
 
         def repair() -> None:
-            for ledger in LEDGERS:
+            for ledger in () if self.is_of_journal else LEDGERS:
                 try:
                     maintenance.repair(STATE / ledger, files=files)
                 except (LedgerFailed, FileNotFoundError):
@@ -193,7 +231,7 @@ class Site:
     def verify(self) -> None:
         """As `kexpr ledger verify` does, over the same seam; for a stopped world."""
         _, files = self._new_process(0)
-        for ledger in LEDGERS:
+        for ledger in () if self.is_of_journal else LEDGERS:
             if not maintenance.is_empty(STATE / ledger, files=files):
                 maintenance.verify(STATE / ledger, files=files)
         self.check()
@@ -212,7 +250,7 @@ class Site:
         if self._seen_version == self.disk.version:
             return
         self._seen_version = self.disk.version
-        for ledger in LEDGERS:
+        for ledger in self.ledgers:
             self.invariants.durable(ledger, self._lines(ledger), actor)
 
     def _use_sessions(self) -> None:
@@ -221,13 +259,24 @@ class Site:
             if self.invariants.visible(subject.message) or self.invariants.requests(subject.message):
                 self.host.consumed[subject.identity] = False
 
-    def _subject(self, scenery: Scenery, number: int) -> Subject:
-        kind = list(Kind)[self.draw(len(Kind))]
+    def _subject(self, scenery: Scenery, number: int, kinds: Sequence[Kind]) -> Subject:
+        kind = kinds[self.draw(len(kinds))]
         identity = f"{kind}-{number}"
         presentation = scenery.presentation(RULES[kind].surface, identity)
         return Subject(identity, presentation, message_of(kind, identity, presentation))
 
+    def _sidecar(self, attempt_id: str) -> bytes | None:
+        return self.disk.durable_content(str(JOURNAL_HOME)).get(f"{LEASE_PREFIX}{attempt_id}")
+
+    def _is_live(self, attempt_id: str) -> bool:
+        if self.faults.have_failed or self.locks.have_failed:
+            return False
+        return is_alive(self._sidecar(attempt_id), self.machine.boot_id, self.machine.boottime_ms)
+
     def _lines(self, ledger: str) -> list[Line]:
+        if ledger == JOURNAL:
+            content = self.disk.durable_content(str(JOURNAL_HOME)).get(JOURNAL_NAME, b"")
+            return [("", line) for line in parse(content)]
         files = self.disk.durable_content(str(STATE / ledger))
         segments = sorted(name for name in files if name.startswith("ledger-") and name.endswith(".jsonl"))
         return [(name[7:14], line) for name in segments for line in parse(files[name])]

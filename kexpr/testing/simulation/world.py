@@ -6,19 +6,20 @@ without further faults, a fresh gateway brings every message as far as it may go
 
 import errno
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from kexpr.clock import CLAIM_LEASE_MS
-from kexpr.codes import Mode, Surface, WireVersion
+from kexpr.codes import Mode, Outcome, Surface, WireVersion
 from kexpr.errors import StoreFault
 from kexpr.private_files import KEY_NAME
 from kexpr.stores import LEDGERS
 from kexpr.testing.simulation.disk import SHORT, Node
 from kexpr.testing.simulation.gateway import STATE, Settings, Subject
 from kexpr.testing.simulation.host import Failure
-from kexpr.testing.simulation.invariants import InvariantBroken, Kind
+from kexpr.testing.simulation.invariants import JOURNAL_KINDS, STATE_KINDS, InvariantBroken, Kind
+from kexpr.testing.simulation.journal import JOURNAL_HOME, LEASE_PREFIX
 from kexpr.testing.simulation.provider import BEHAVIOURS
 from kexpr.testing.simulation.site import REPLAYED, Scenery, Site, Slot
 
@@ -38,16 +39,18 @@ class World(Site):
         *,
         messages: int | None = None,
         slots: int = 2,
+        kinds: Sequence[Kind] = (),
         favourites: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """`messages` and their paths are drawn where not given; `favourites` multiply the weights of events."""
+        """What is not given is drawn. `kinds`: all the state's or all the journal's; `favourites` multiply weights."""
         self.random = random.Random(str(seed))
         # Each history has its own favourites among the events: what needs two rare ones then happens too.
         self._weights = [
             weight * _FAVOUR[self.draw(len(_FAVOUR))] * favourites.get(event.__name__, 1)
             for event, weight in _EVENT_WEIGHTS.items()
         ]
-        super().__init__(self.random, scenery, messages or 3 + self.draw(5), slots)
+        kinds = kinds or (STATE_KINDS, STATE_KINDS, JOURNAL_KINDS)[self.draw(3)]
+        super().__init__(self.random, scenery, messages or 3 + self.draw(5), slots, kinds)
         self.happened: set[str] = set()
         self._backup: Node | None = None
         self._lost_key: Node | None = None
@@ -132,6 +135,20 @@ class World(Site):
     def fail_host(self) -> None:
         self.host.failures.append((Failure.BEFORE, Failure.AFTER)[self.draw(2)])
 
+    def fail_lock(self) -> None:
+        self.locks.failures += 1 + self.draw(2)
+
+    def lose_lease(self) -> None:
+        """Somebody removes a sidecar: its claim has expired, whoever still works for it."""
+        home = self.disk.find(str(JOURNAL_HOME))
+        records = [fact.record for subject in self.subjects for fact in self.invariants.facts(subject.message)]
+        claimed = {f"{LEASE_PREFIX}{record['attempt_id']}" for record in records if self.is_of_journal}
+        names = sorted(claimed & home.entries.keys()) if home else []
+        if home and names:
+            name = names[self.draw(len(names))]
+            home.entries.pop(name)
+            home.durable_entries.pop(name, None)
+
     def change_provider(self) -> None:
         self.provider.behaviours = (BEHAVIOURS, ("prompt",), ("prompt", "late", "too_late"))[self.draw(3)]
 
@@ -162,14 +179,14 @@ class World(Site):
         self.check()
 
     def lose_key(self) -> None:
-        state = self.disk.find(str(STATE))
-        if state and KEY_NAME in state.durable_entries and any(self._lines(ledger) for ledger in LEDGERS):
+        state = self.disk.find(str(self.home))
+        if state and KEY_NAME in state.durable_entries and any(self._lines(ledger) for ledger in self.ledgers):
             self.stop_all()
             self._lost_key = state.entries.pop(KEY_NAME)
             state.durable_entries.pop(KEY_NAME)
 
     def find_key(self) -> None:
-        state = self.disk.find(str(STATE))
+        state = self.disk.find(str(self.home))
         if state and self._lost_key:
             self.stop_all()
             state.entries[KEY_NAME] = state.durable_entries[KEY_NAME] = self._lost_key
@@ -188,8 +205,9 @@ class World(Site):
             self._saved_by.setdefault(subject.identity, REPLAYED)
         slot = self.restart()
         if slot.gateway is None:
-            # Only a disk that lied may have left what no repair mends.
-            if not self.was_lied_to:
+            # Only a disk that lied may have left what no repair mends; for a torn journal there is none.
+            torn = self.is_of_journal and StoreFault.TORN_TAIL in self.start_faults
+            if not (torn or self.was_lied_to):
                 raise InvariantBroken("a whole disk cannot be opened")
             return
         for _ in range(_SETTLING_TAPS):
@@ -203,6 +221,7 @@ class World(Site):
     def calm(self) -> None:
         self.find_key()
         self.faults.clear()
+        self.locks.failures = 0
         self.host.failures.clear()
         self.host.fenced = False
         self.provider.behaviours = ("prompt",)
@@ -225,10 +244,14 @@ class World(Site):
 
     def _require_settled(self, subject: Subject) -> None:
         message, visible = subject.message, self.invariants.visible(subject.message)
-        if message.kind is Kind.DAILY:
+        if message.kind in (Kind.DAILY, Kind.JOURNAL_DAILY):
             settled = bool(visible) and visible[-1] == message.canonical
         elif message.kind is Kind.WEEKLY:
             settled = bool(visible) or self._is_weekly_stopped(subject)
+        elif self.is_of_journal:
+            bodies = self.host.written[message.key].values()
+            is_selected = self.invariants.last_outcome(message) == Outcome.SELECTED
+            settled = bool(visible) and visible[-1] in (bodies if is_selected else [message.canonical])
         else:
             settled = self.invariants.last_state(message) == "published" and bool(visible)
         if not settled:
@@ -269,6 +292,8 @@ _EVENT_WEIGHTS: Final = {
     World.repair: 10,
     World.break_disk: 8,
     World.fail_host: 6,
+    World.fail_lock: 3,
+    World.lose_lease: 2,
     World.change_provider: 6,
     World.change_pins: 8,
     World.use_session: 2,

@@ -8,7 +8,16 @@ import pytest
 from kexpr.codes import Mode, Surface
 from kexpr.ledger.protocol import GENESIS_DIGEST
 from kexpr.ledger.rows import KIND_ROW, KIND_SEGMENT, Chain, encode
-from kexpr.testing.simulation.invariants import RULES, Actor, InvariantBroken, Invariants, Kind, Line, Message
+from kexpr.testing.simulation.invariants import (
+    RULES,
+    STATE_KINDS,
+    Actor,
+    InvariantBroken,
+    Invariants,
+    Kind,
+    Line,
+    Message,
+)
 
 MONTH = "2026-01"
 UTC = "2026-01-09T00:00:00.000Z"
@@ -82,7 +91,7 @@ def broken_by(history: History, breach: Callable[[History], None]) -> str:
     return caught.value.name
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", STATE_KINDS)
 def test_a_history_that_keeps_the_promises(kind: Kind) -> None:
     history = History(kind)
     history.selected()
@@ -207,7 +216,7 @@ OF_ALL_PATHS: dict[Callable[[History], None], str] = {
 }
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", STATE_KINDS)
 @pytest.mark.parametrize("breach", OF_ALL_PATHS, ids=lambda breach: breach.__name__)
 def test_a_breach_on_any_path_is_named(breach: Callable[[History], None], kind: Kind) -> None:
     assert broken_by(History(kind), breach) == OF_ALL_PATHS[breach]
@@ -226,7 +235,7 @@ def selected_after_canonical(history: History) -> None:
     history.show("selected")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if not RULES[kind].sends_once])
+@pytest.mark.parametrize("kind", [kind for kind in STATE_KINDS if not RULES[kind].sends_once])
 def test_the_order_of_edits(kind: Kind) -> None:
     assert broken_by(History(kind), second_selected) == "a second selected edit"
     assert broken_by(History(kind), selected_after_canonical) == "a selected edit after a canonical one"
@@ -239,7 +248,7 @@ def test_a_second_message(text: str) -> None:
     assert broken_by(history, lambda history: history.show(text)) == "a second message"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if RULES[kind].shown_in])
+@pytest.mark.parametrize("kind", [kind for kind in STATE_KINDS if RULES[kind].shown_in])
 def test_visible_without_its_durable_step(kind: Kind) -> None:
     def breach(history: History) -> None:
         history.claim()
@@ -249,7 +258,7 @@ def test_visible_without_its_durable_step(kind: Kind) -> None:
     assert broken_by(History(kind), breach) == "visible without its durable step"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if RULES[kind].body_field])
+@pytest.mark.parametrize("kind", [kind for kind in STATE_KINDS if RULES[kind].body_field])
 def test_another_text_than_the_stored_one(kind: Kind) -> None:
     def breach(history: History) -> None:
         history.claim()
@@ -260,7 +269,7 @@ def test_another_text_than_the_stored_one(kind: Kind) -> None:
     assert broken_by(History(kind), breach) == "visible text is neither canonical nor durably selected"
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.DAILY])
+@pytest.mark.parametrize("kind", [kind for kind in STATE_KINDS if kind is not Kind.DAILY])
 def test_an_outcome_under_other_pins_than_its_claim(kind: Kind) -> None:
     changed: dict[str, Any] = {"config_digest" if kind is Kind.WEEKLY else "binding_digest": "changed"}
 
@@ -303,7 +312,7 @@ def test_the_same_pins_pass() -> None:
     history.show("selected", said)
 
 
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", STATE_KINDS)
 def test_an_old_copy_put_back_gives_no_second_request(kind: Kind) -> None:
     history = History(kind)
     history.claim()
@@ -313,7 +322,7 @@ def test_an_old_copy_put_back_gives_no_second_request(kind: Kind) -> None:
 
 
 def test_an_old_copy_frees_the_order_of_edits_of_adaptive_alone() -> None:
-    for kind in Kind:
+    for kind in STATE_KINDS:
         history = History(kind)
         history.selected()
         history.checker.restored(history.rules.ledger)
