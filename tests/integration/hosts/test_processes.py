@@ -101,6 +101,7 @@ def test_debug_logging_turned_on_in_between_shows_no_content(host, tmp_path, deb
         canaries.adopt("line", line)
     assert "control of httpcore" in log
     assert "control of kexpr" in log
+    assert "api.openai.com" not in log, "the HTTP client of the provider speaks again"
     canaries.assert_absent({"log": log})
 
 
