@@ -211,7 +211,7 @@ def twice_sent(patch: Patch) -> None:
     patch.setattr(WeeklyAuthority, "mark_customer_task_sending", mark)
 
 
-CALM: Final = {"kill": 0.2, "cut_power": 0.2, "break_disk": 0.2}
+CALM: Final = {"kill": 0.2, "cut_power": 0.2, "break_disk": 0.2, "fail_lock": 0.2}
 
 DEFECTS: Final[dict[Callable[[Patch], None], tuple[dict[str, float], set[str]]]] = {
     no_fsync_of_rows: ({}, {"a request without a durable claim", _NO_STEP}),
@@ -222,7 +222,7 @@ DEFECTS: Final[dict[Callable[[Patch], None], tuple[dict[str, float], set[str]]]]
     no_tombstones: ({}, set()),
     marks_without_fsync: ({}, set()),
     no_pins_at_the_send: ({}, {"sent under other pins"}),
-    no_pins_at_the_end: ({"change_pins": 15, **CALM}, {"selected under other pins"}),
+    no_pins_at_the_end: ({"change_pins": 30, **CALM}, {"selected under other pins"}),
     no_binding_at_the_end: ({"change_pins": 25, **CALM}, {"selected under another binding"}),
     no_stop: ({}, {"a hard stop did not stay"}),
     no_memory_of_canonical_edits: ({}, {"a selected edit after a canonical one"}),
@@ -262,7 +262,7 @@ def no_memory_of_canonical_texts(patch: Patch) -> None:
 
 
 def shadow_is_delivered(patch: Patch) -> None:
-    original = journal.decide
+    original = finalise.decide
 
     def decide(found: Any, asked: Any) -> Any:
         decision = original(found, asked)
