@@ -12,7 +12,7 @@ from harness.evidence.rows import RunKind
 from harness.evidence.summary import Calls, Cell, EvidenceSummary, PairEvidence
 from harness.policy import GatePolicy
 from harness.profiles import PAIRS, Pair
-from harness.readiness.gates import GATES, Facts, judge_gate, proof_of
+from harness.readiness.gates import Facts, gates_of, judge_gate, proof_of, wire_of
 from harness.readiness.model import (
     LADDERS,
     WORST_FIRST,
@@ -78,7 +78,7 @@ def _assess_pair(
     phases: list[PhaseReadiness] = []
     previous = GateVerdict.PASSED
     for phase in LADDERS[pair]:
-        gates = tuple(judge_gate(code, phase, previous, facts) for code in GATES[phase])
+        gates = tuple(judge_gate(code, phase, previous, facts) for code in gates_of(phase, wire_of(summary)))
         verdict = _verdict(gates)
         phases.append(PhaseReadiness(phase, verdict, gates))
         previous = _AS_GATE[verdict]

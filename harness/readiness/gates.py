@@ -10,10 +10,10 @@ from harness.evidence.summary import Calls, Cell, Check, EvidenceSummary, PairEv
 from harness.policy import GatePolicy
 from harness.profiles import PAIRS, Pair
 from harness.readiness.model import Gate, GateCode, GateReason, GateVerdict, Phase, Window
-from harness.readiness.window import sum_of
-from kexpr.codes import ProviderKind
+from harness.readiness.window import cells_in, sum_of, window_of
+from kexpr.codes import ANCHOR_SURFACE_OF, ProviderKind, WireVersion
 
-__all__ = ["GATES", "Facts", "judge_gate", "proof_of"]
+__all__ = ["GATES", "Facts", "gates_of", "judge_gate", "proof_of", "wire_of"]
 
 _HOUR_MS: Final = 3_600_000
 
@@ -35,6 +35,11 @@ class Facts:
     anchor_holds: bool
     proof: Mapping[tuple[Pair, Cell], Calls]
     in_window: Mapping[Cell, Calls]
+
+
+def wire_of(summary: EvidenceSummary) -> WireVersion | None:
+    """The wire that the newest candidate is pinned to."""
+    return summary.candidate.pin.wire_version if summary.candidate else None
 
 
 def proof_of(summary: EvidenceSummary) -> dict[tuple[Pair, Cell], Calls]:
@@ -145,6 +150,26 @@ def _accepted(facts: Facts) -> Judgement:
     return _rehearsed((required, accepted, _PASSED, None), list(facts.in_window))
 
 
+def _every_surface_accepted(facts: Facts) -> Judgement:
+    """The anchor grammar's own rule: each of its surfaces has an accepted call in its window."""
+    required, cells = set(ANCHOR_SURFACE_OF.values()), list[Cell]()
+    accepted = set()
+    for pair, evidence in facts.summary.pairs.items():
+        window = window_of(evidence, facts.as_of, facts.policy.observation_days)
+        if window.accepted:
+            accepted.add(ANCHOR_SURFACE_OF[pair.surface])
+            cells += cells_in(evidence, window, facts.as_of, facts.policy.observation_days)
+    if accepted < required:
+        return len(required), len(accepted), _MISSING, GateReason.TOO_FEW_ACCEPTED
+    return _rehearsed((len(required), len(accepted), _PASSED, None), cells)
+
+
+def _no_failure_of_any_surface(facts: Facts) -> Judgement:
+    """And no surface has a failure in its window: the surfaces of that contract are promoted together or not."""
+    windows = (window_of(it, facts.as_of, facts.policy.observation_days) for it in facts.summary.pairs.values())
+    return _none_of(sum(window.failures for window in windows), GateReason.CALLS_FAILED)
+
+
 def _recent(facts: Facts) -> Judgement:
     allowed = facts.policy.lapse_days
     if facts.window.last is None:
@@ -194,6 +219,14 @@ _JUDGES: Final[Mapping[GateCode, Callable[[Facts], Judgement]]] = {
     GateCode.MIRROR_CLEAN: _mirror_clean,
 }
 
+_ANCHOR_JUDGES: Final[Mapping[GateCode, Callable[[Facts], Judgement]]] = {
+    **_JUDGES,
+    GateCode.ACCEPTED: _every_surface_accepted,
+    GateCode.NO_FAILURE: _no_failure_of_any_surface,
+}
+_JUDGES_OF: Final = {WireVersion.ANCHOR_GRAMMAR: _ANCHOR_JUDGES}
+"""Whose gates are judged otherwise than those of open prose."""
+
 _PREFLIGHT: Final = (GateCode.BUDGET_FEASIBLE, GateCode.GUARD_AT_BAR, GateCode.CANARIES_CLEAN)
 _ENABLING: Final = (
     GateCode.CHAIN_INTACT,
@@ -235,6 +268,12 @@ GATES: Final[Mapping[Phase, tuple[GateCode, ...]]] = {
 """The gates of each phase in the order of a report (harness, "Phases" and "Readiness")."""
 
 
+def gates_of(phase: Phase, wire: WireVersion | None) -> tuple[GateCode, ...]:
+    """The gates of a phase for one contract: no guard judges the anchor grammar, so that its bar is not asked."""
+    unasked = {GateCode.GUARD_AT_BAR} if wire is WireVersion.ANCHOR_GRAMMAR else set()
+    return tuple(code for code in GATES[phase] if code not in unasked)
+
+
 def judge_gate(code: GateCode, phase: Phase, previous: GateVerdict, facts: Facts) -> Gate:
     """One gate of a phase; `previous` is what the phase before it counts as."""
     if code is GateCode.PREVIOUS_PHASE:
@@ -242,7 +281,8 @@ def judge_gate(code: GateCode, phase: Phase, previous: GateVerdict, facts: Facts
     elif code is GateCode.APPROVAL:
         judgement = _approval(facts, phase)
     else:
-        judgement = _JUDGES[code](facts)
+        wire = wire_of(facts.summary)
+        judgement = (_JUDGES_OF.get(wire, _JUDGES) if wire else _JUDGES)[code](facts)
     return Gate(code, *judgement)
 
 

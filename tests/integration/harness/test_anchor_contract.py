@@ -99,3 +99,57 @@ def test_the_contract_has_no_other_wire(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["proof", *V3, "--wire", "2", "--out", str(tmp_path / "p")]) == Exit.USAGE
     assert main(["budget", *V3, "--wire", "1"]) == Exit.USAGE
     assert not (tmp_path / "p").exists()
+
+
+def simulated(capsys: pytest.CaptureFixture[str], out: Path, *faults: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    code, result = command(capsys, "observe", "simulate", "--days", "2", "--out", str(out), *faults)
+    return code, {f"{pair['profile']}/{pair['surface']}": pair for pair in result["pairs"]}
+
+
+def reasons(pair: dict[str, Any]) -> dict[str, str]:
+    return {gate["gate"]: gate["reason"] for gate in pair["gates"]}
+
+
+def test_one_call_a_surface_is_enough_and_no_guard_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, pairs = simulated(capsys, tmp_path / "s")
+    assert code == Exit.INSUFFICIENT
+    assert len(pairs) == len(PAIRS)
+    for pair in pairs.values():
+        shown = reasons(pair)
+        assert shown["days_covered"] == "days_missing"
+        assert shown["accepted"] == "rehearsal_only"
+        assert "guard_at_bar" not in shown
+    assert main(["observe", "status", "--state", str(tmp_path / "s"), "--json"]) == Exit.GOOD
+    assert len(json.loads(capsys.readouterr().out)["pairs"]) == len(PAIRS)
+    assert main(["report", "--state", str(tmp_path / "s"), "--out", str(tmp_path / "r")]) == Exit.INSUFFICIENT
+    page = (tmp_path / "r" / "physique-coach-adaptive_physique.md").read_text()
+    assert "adaptive_operator: true" in page
+    assert "schema_version: korean-expression-v3" in page
+
+
+def test_a_failure_of_one_surface_holds_every_surface(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, pairs = simulated(capsys, tmp_path / "s", "--fault", "http_500@day2:weekly")
+    assert code == Exit.NOT_GOOD
+    assert {reasons(pair)["no_failure"] for pair in pairs.values()} == {"calls_failed"}
+
+
+def test_due_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("observe", "run", "--due", "--state", str(tmp_path))
+    assert command(capsys, *arguments)[1]["word"] == "ran"
+    assert command(capsys, *arguments)[1]["word"] == "nothing_due"
+
+
+def test_a_block_of_the_contract_passes_the_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from harness.profiles import Profile
+    from harness.readiness.model import Phase
+    from harness.readiness.phases import block_of, block_text
+    from kexpr.config import Disabled, parse_block
+
+    for profile in Profile:
+        for phase in Phase:
+            parsed = parse_block(block_of(profile, phase, WireVersion.ANCHOR_GRAMMAR))
+            assert isinstance(parsed, Active | Disabled)
+    path = tmp_path / "config.yaml"
+    path.write_text(block_text(Profile.DUALCOACHTEST, Phase.P1, WireVersion.ANCHOR_GRAMMAR), "utf-8")
+    arguments = ("audit", "--state", str(tmp_path / "s"), "--profile", "dualcoachtest", "--config", str(path))
+    assert command(capsys, *arguments)[1]["phases"] == ["P1", "P2"]
