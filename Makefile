@@ -5,7 +5,7 @@ STAMP := $(VENV)/.stamp
 # A public gateway that the tests embed us in. Its own dependencies are not needed, and pin what we do not.
 HERMES := hermes-agent==0.17.0
 
-.PHONY: setup dashboards proof sample test test-openai-floor test-telegram-newest soak check clean fuzz-anchor-grammar
+.PHONY: live setup dashboards proof sample test test-openai-floor test-telegram-newest soak check clean fuzz-anchor-grammar
 
 setup: $(STAMP)
 
@@ -21,6 +21,10 @@ proof: setup
 
 test: setup
 	$(BIN)/python -m pytest -q
+
+# Real calls, one a surface and contract, and nothing is sent. Needs LIVE=1, RUN_KOREAN_EXPRESSION_LIVE=1 and OPENAI_API_KEY.
+live: setup
+	@$(BIN)/python -m tests.live.run $(if $(filter 1,$(LIVE)),--live)
 
 # The oldest supported SDK line; `make test` runs on the newest.
 test-openai-floor:
