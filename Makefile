@@ -5,7 +5,7 @@ STAMP := $(VENV)/.stamp
 # A public gateway that the tests embed us in. Its own dependencies are not needed, and pin what we do not.
 HERMES := hermes-agent==0.17.0
 
-.PHONY: live setup dashboards proof sample test test-openai-floor test-telegram-newest soak check clean fuzz-anchor-grammar
+.PHONY: live setup dashboards proof sample test test-openai-floor test-telegram-newest test-pythons soak check clean fuzz-anchor-grammar
 
 setup: $(STAMP)
 
@@ -39,6 +39,21 @@ test-telegram-newest: setup
 	PYTHONPATH=.venv-telegram $(BIN)/python -c 'import telegram; print("python-telegram-bot", telegram.__version__)'
 	PYTHONPATH=.venv-telegram REQUIRE_INTEGRATION=1 $(BIN)/python -m pytest -q tests/integration/hosts -k 'not hermes'
 
+# Coordinator, transport, paths and hosts on other Pythons; one that is not there is named, and stays untested.
+PYTHONS ?= python3.12 python3.13 python3.14
+test-pythons:
+	set -e; for python in $(PYTHONS); do \
+	  $$python -c '' 2>/dev/null || { echo "$$python: not there, untested"; continue; }; \
+	  venv=.venv-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	  test -x $$venv/bin/python || $$python -m venv $$venv; \
+	  $$venv/bin/python -m pip install --quiet --disable-pip-version-check -e '.[harness]' \
+	    pytest hypothesis python-telegram-bot==22.6 'httpx[socks]==0.28.1'; \
+	  $$venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps '$(HERMES)' \
+	    || echo 'no $(HERMES): its tests skip'; \
+	  $$venv/bin/python -m pytest -q -p no:cacheprovider tests/integration/hosts tests/integration/paths \
+	    tests/integration/transport tests/integration/test_coordinator.py; \
+	done
+
 # Rebuilds the dashboards, and holds rules, alerts and every panel's query against promtool and a real Prometheus.
 dashboards: setup
 	$(BIN)/python -m dashboards.build
@@ -68,4 +83,4 @@ check: setup
 	$(BIN)/python -m pytest -q tests/unit/test_docs.py tests/unit/authority/test_transitions.py
 
 clean:
-	rm -rf $(VENV) .venv-floor .venv-telegram build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-floor .venv-telegram .venv-3.* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
