@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
 from kexpr.attempt import ArtifactAuthority, Cancellation, Candidate, Finalized, Ruling
+from kexpr.authority.steps import holds
 from kexpr.clock import CLAIM_LEASE_MS, Clock, SystemClock
 from kexpr.codes import Mode, Outcome, ProviderKind, Reason, outcome_of
 from kexpr.config import Active, Config, InvalidConfig, from_extra
@@ -84,6 +85,10 @@ def _unobserved(authority: ArtifactAuthority) -> ArtifactAuthority:
     return authority
 
 
+def _nowhere_else(_identity: tuple[str, ...]) -> bool:
+    return True
+
+
 class _Gate:
     """Admission in memory: closed once, never opened again; knows what is running."""
 
@@ -137,8 +142,14 @@ class Coordinator:
         environ: Mapping[str, str] = os.environ,
         workers: int = DEFAULT_WORKERS,
         observe: Callable[[ArtifactAuthority], ArtifactAuthority] = _unobserved,
+        fresh_elsewhere: Callable[[tuple[str, ...]], bool] = _nowhere_else,
     ) -> None:
-        """`observe` may wrap the authority of an attempt that admission has passed, to see its claim and its end."""
+        """`observe` may wrap the authority of an attempt that admission has passed, to see its claim and its end.
+
+        `fresh_elsewhere(identity)`: whether the stores of the other contract say nothing of the artifact, asked before
+        a claim; for a gateway whose configuration has changed its contract (contract, section 5, step 1). What it
+        raises is a no.
+        """
         if isinstance(config, InvalidConfig):
             telemetry.config_invalid(config.reason)
         self._active = config if isinstance(config, Active) else None
@@ -149,6 +160,7 @@ class Coordinator:
         self._clock = clock or SystemClock()
         self._environ = environ
         self._observe = observe
+        self._fresh_elsewhere = fresh_elsewhere
         self._gate = _Gate(workers)
         self._threads = ThreadPoolExecutor(max_workers=workers + _WAITING_THREADS, thread_name_prefix="kexpr")
         self._steps = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="kexpr-step")
@@ -248,7 +260,7 @@ class Coordinator:
             fresh = job.authority.is_fresh()
         except AuthorityFailed:
             return self._broken(job, started, claimed=False)
-        if not fresh:
+        if not fresh or not holds(lambda: self._fresh_elsewhere(job.identity)):
             return _NOT_APPLICABLE
         refusal = self._environment_refusal()
         if refusal is not None:

@@ -7,7 +7,10 @@ import time
 import pytest
 
 from harness.manifests import synthetic
-from kexpr.codes import Mode, Outcome, Reason, Surface
+from harness.profiles import Profile
+from harness.readiness.model import Phase
+from harness.readiness.phases import block_of
+from kexpr.codes import Mode, Outcome, Reason, Surface, WireVersion
 from kexpr.config import Disabled, InvalidConfig, parse_block
 from kexpr.coordinator import Coordinator, Job
 from kexpr.telemetry import Telemetry
@@ -75,6 +78,33 @@ def test_refusals_cost_nothing():
             presented = at.coordinator.present(job_for(Surface.DAILY, authority=artifact))
             assert (presented.outcome, presented.claimed, artifact.ticket) == (outcome, False, None)
             assert at.server.calls == 0
+
+
+@pytest.mark.parametrize("answer", [False, None, "raises"])
+def test_state_of_the_other_contract_is_no_attempt(answer):
+    """After a change of contract an artifact may have had its one request already."""
+    asked = []
+
+    def fresh_elsewhere(identity):
+        asked.append(identity)
+        if answer == "raises":
+            raise ValueError("민수의 기록")
+        return bool(answer)
+
+    with stage() as at:
+        artifact = MemoryArtifact(Surface.DAILY)
+        coordinator = Coordinator(
+            parse_block(block_of(Profile.PHYSIQUE_COACH, Phase.P3, WireVersion.KEXP_2)),
+            identity_key=lambda: KEY,
+            telemetry=at.telemetry,
+            clients=at.coordinator._clients,
+            environ=ENVIRON,
+            fresh_elsewhere=fresh_elsewhere,
+        )
+        presented = coordinator.present(job_for(Surface.DAILY, authority=artifact))
+        assert (presented.outcome, presented.claimed, artifact.ticket) == (None, False, None)
+        assert asked == [("daily", "event-0")]
+        assert at.server.calls == 0
 
 
 def test_unknown_presentation_and_other_payload_are_not_attempted():

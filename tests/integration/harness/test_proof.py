@@ -210,9 +210,12 @@ def test_nothing_below_telegram_can_be_reached(tmp_path, capsys):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(WeeklyAuthority, "mark_customer_task_sending", refuse)
-        code, _, _ = prove(capsys, "--out", str(tmp_path))
+        code, _, _ = prove(capsys, "--out", str(tmp_path / "here"))
     assert code == Exit.GOOD
-    assert "telegram" not in sys.modules
+    program = "import sys; from harness.cli import main; print(main(sys.argv[1:]), 'telegram' in sys.modules)"
+    command = [sys.executable, "-c", program, "proof", "--out", str(tmp_path / "alone"), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "0 False"
 
 
 def test_help_names_every_command():
