@@ -332,10 +332,6 @@ def _always() -> bool:
     return True
 
 
-def _has_rows(directory: PrivateDirectory) -> bool:
-    return directory.exists(JOURNAL_NAME) and directory.size(JOURNAL_NAME) > 0
-
-
 def _delivered(delivery: Delivery, attempt_id: str, finalized: Finalized) -> Finalized:
     """Hand the body to the host; what it raises may carry content, and makes the attempt canonical."""
     assert finalized.body is not None

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, timedelta
 
-from harness.candidate import Candidate, Pin
+from harness.candidate import Candidate
 from harness.evidence.rows import EndReason, RunKind, Traffic
 from harness.evidence.state import CandidateView
 from harness.evidence.summary import (
@@ -19,28 +19,15 @@ from harness.evidence.summary import (
 )
 from harness.policy import POLICY
 from harness.profiles import PAIRS, PATHS, Pair, Profile
-from kexpr.codes import Mode, Outcome, ProviderKind, WireVersion
+from kexpr.codes import Mode, Outcome, ProviderKind
 from kexpr.ledger.protocol import Head
 from kexpr.telemetry.record import LATENCY_BOUNDS_MS
+from tests.unit.harness.evidence_samples import PIN as SAMPLE_PIN
 
 __all__ = ["DAY_ONE", "PIN", "add_calls", "approved", "clean_summary", "day", "empty_summary", "failed", "one_call"]
 
 DAY_ONE = date(2026, 3, 1)
-PIN = Pin(
-    package_version="0.1.0",
-    commit="0" * 40,
-    dirty=False,
-    config_schema_version=2,
-    provider_digest="2" * 64,
-    instructions_digest="3" * 64,
-    lexicon_digest="4" * 64,
-    wire_version=WireVersion.KEXP_2,
-    model="gpt-4.1-mini",
-    generator_version="1",
-    generator_digest="5" * 64,
-    generator_seed=7,
-    policy_digest=POLICY.digest,
-)
+PIN = replace(SAMPLE_PIN, policy_digest=POLICY.digest)
 CANDIDATE = Candidate(PIN.digest, 0)
 _START_MS = 1_770_000_000_000
 
