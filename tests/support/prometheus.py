@@ -54,6 +54,10 @@ class Prometheus:
     def label_values(self, label: str, selector: str) -> list[str]:
         return self._ask(f"label/{label}/values", {"match[]": selector})  # type: ignore[no-any-return]
 
+    def rules(self) -> list[dict[str, Any]]:
+        """Each loaded rule: `name`, `type` and `health`; an alerting one's `state`."""
+        return [rule for group in self._ask("rules", {})["groups"] for rule in group["rules"]]
+
     def is_ready(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as answer:

@@ -23,6 +23,7 @@ from tests.support.service import served
 DAY_S = 86_400
 RULE_INTERVAL = "interval: 1m"
 UP = 'up{job="kexpr-harness"}'
+QUIET_ALERTS = ("KexprExporterDown", "KexprEvidenceChainInvalid", "KexprOrphan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +134,16 @@ def test_the_history_tells_the_fault_of_the_ninth_day(fortnight: Fortnight) -> N
 
 
 def test_every_alert_rule_is_loaded_and_evaluated_without_a_fault(fortnight: Fortnight) -> None:
-    groups = fortnight.server._ask("rules", {})["groups"]
-    rules = [rule for group in groups for rule in group["rules"]]
-    assert {rule["health"] for rule in rules} == {"ok"}
-    alerts = {rule["name"]: rule["state"] for rule in rules if rule["type"] == "alerting"}
-    assert len(alerts) == 6
-    assert alerts["KexprExporterDown"] == alerts["KexprEvidenceChainInvalid"] == alerts["KexprOrphan"] == "inactive"
+    assert {rule["health"] for rule in fortnight.server.rules()} == {"ok"}
+    assert len(_alerts(fortnight)) == 6
+    deadline = time.monotonic() + 30
+    while {_alerts(fortnight)[name] for name in QUIET_ALERTS} != {"inactive"}:  # a scrape may be late on a busy machine
+        assert time.monotonic() < deadline, _alerts(fortnight)
+        time.sleep(0.5)
+
+
+def _alerts(fortnight: Fortnight) -> dict[str, str]:
+    return {rule["name"]: rule["state"] for rule in fortnight.server.rules() if rule["type"] == "alerting"}
 
 
 def test_the_exporter_and_the_history_agree(fortnight: Fortnight) -> None:
