@@ -46,6 +46,10 @@ __all__ = [
 
 LEXICON_VERSION: Final = 1
 _PREFIX: Final = "X"
+"""Slot of a refused stem: anything may follow it, from its next syllable on."""
+_LAST_LEAD: Final = "\u115f"
+_SAI_SIOT: Final = "\u11ba"
+"""The ㅅ that joins two nouns: 어제 + 밤 is 어젯밤."""
 _CACHED_WORDS: Final = 4096
 _LONGEST_WORD: Final = 24
 """Syllables; a longer word has no reading (and costs no time)."""
@@ -102,11 +106,23 @@ class LazyPattern:
         return self._compiled.search(text)
 
 
-class Phrases(NamedTuple):
-    """One pattern, and the reason of each of its groups."""
+class Phrases:
+    """Refused phrases, compiled when first looked for."""
 
-    pattern: re.Pattern[str]
-    reasons: tuple[Reason, ...]
+    __slots__ = ("_compiled", "_phrases")
+
+    def __init__(self, phrases: list[tuple[Reason, str]]) -> None:
+        self._phrases = phrases
+        self._compiled: re.Pattern[str] | None = None
+
+    def match(self, text: str, start: int) -> tuple[Reason, tuple[int, int]] | None:
+        """(reason, span) of a phrase that begins at `start`."""
+        if self._compiled is None:
+            self._compiled = re.compile("|".join(f"({pattern})" for _, pattern in self._phrases))
+        found = self._compiled.match(text, start)
+        return (
+            None if found is None or found.lastindex is None else (self._phrases[found.lastindex - 1][0], found.span())
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +132,9 @@ class Lexicon:
     entries: Mapping[str, list[_Entry]]
     auxiliaries: Mapping[str, str]
     contexts: Mapping[str, LazyPattern]
-    phrases: tuple[Phrases, ...]
+    phrases: Mapping[str, Phrases]
+    """By the syllable they begin with."""
+    open_phrases: Phrases
     read: Callable[[str], Reading]
 
 
@@ -162,7 +180,9 @@ def _close(auxiliaries: Mapping[str, str], slots: str, rest: str) -> tuple[int, 
     """(form bits, ends in an infinitive) if `rest` is an ending that `slots` allow."""
     for slot in slots:
         if slot == _PREFIX:
-            return 0, False
+            if _ends_syllable(rest):
+                return 0, False
+            continue
         if rest in ENDINGS[slot]:
             return 0, slot == "A" and not rest
         for between, following, bits in LINKS.get(slot, ()):
@@ -175,6 +195,11 @@ def _close(auxiliaries: Mapping[str, str], slots: str, rest: str) -> tuple[int, 
             if found is not None:
                 return found
     return None
+
+
+def _ends_syllable(rest: str) -> bool:
+    """Whether what stands before `rest` is whole syllables, but for the ㅅ of a compound."""
+    return rest[:1] <= _LAST_LEAD or rest[0] == _SAI_SIOT
 
 
 def _auxiliary(auxiliaries: Mapping[str, str], jamo: str) -> tuple[int, bool] | None:
@@ -283,29 +308,33 @@ def _load_context(entries: _Entries) -> dict[str, LazyPattern]:
     return patterns
 
 
-def _denied_phrases() -> tuple[Phrases, ...]:
-    """The `category.phrase` sections, grouped: those that begin with a known syllable cost next to nothing."""
-    begun: list[tuple[Reason, str]] = []
+def _denied_phrases() -> tuple[Mapping[str, Phrases], Phrases]:
+    """The `category.phrase` sections: by the syllable they begin with, and those that may begin with any."""
+    begun: dict[str, list[tuple[Reason, str]]] = {}
     others: list[tuple[Reason, str]] = []
-    within: list[tuple[Reason, str]] = []
     for name, lines in sections("denied.txt"):
         if name.endswith(".phrase"):
             reason = Reason(f"guard.{name.partition('.')[0]}")
             for line in lines:
-                group = begun if _BEGUN.match(line) else within if line.startswith(_ANY_SYLLABLES) else others
-                group.append((reason, line))
-    heads = "".join(sorted({line[0] for _, line in begun}))
-    return tuple(
-        Phrases(
-            re.compile(f"(?<![가-힣]){guard}(?:{'|'.join(f'({pattern})' for _, pattern in phrases)})"),
-            tuple(reason for reason, _ in phrases),
-        )
-        for guard, phrases in ((f"(?=[{heads}])", begun), ("(?=[가-힣])", others), ("(?=[가-힣])", within))
-    )
+                phrase = reason, line.replace("~", _PARTICLE)
+                for head in _heads(line):
+                    begun.setdefault(head, []).append(phrase)
+                if not _heads(line):
+                    others.append(phrase)
+    return {head: Phrases(phrases) for head, phrases in begun.items()}, Phrases(others)
 
 
-_BEGUN: Final = re.compile("[가-힣](?![?*])")
-_ANY_SYLLABLES: Final = "[가-힣]"
+_PARTICLE: Final = "(?:[은는이가을를도에만]|으로|에서|까지|라도)?"
+"""What `~` stands for in a phrase."""
+_CHOICE: Final = re.compile(r"\(\?:([가-힣 ?|]+)\)(?!\?)")
+_LITERAL: Final = re.compile("([가-힣])(?!\\?)")
+
+
+def _heads(pattern: str) -> frozenset[str]:
+    """The syllables that `pattern` can begin with; none if it can begin with any."""
+    choice = _CHOICE.match(pattern)
+    found = [_LITERAL.match(part) for part in (choice[1].split("|") if choice else [pattern])]
+    return frozenset(match[1] for match in found if match) if all(found) else frozenset()
 
 
 @cache
@@ -319,7 +348,7 @@ def _denied_entries() -> _Entries:
             jamo = decompose(stem)
             bases = verb_bases(stem, irregular) if part == "verb" else [(jamo, noun_slot(jamo) + PERSONAL)]
             for base, slots in bases:
-                closing = WHOLE if part == "word" else _PREFIX if len(stem) > 1 else slots
+                closing = WHOLE if part == "word" else _PREFIX + slots if len(stem) > 1 else slots
                 _add(entries, base, _Entry(closing, Kind.DENIED, category, _ANY))
     return entries
 
@@ -329,7 +358,7 @@ def _denied_sounds() -> Mapping[str, str]:
     """How every refused stem of two syllables or more sounds -> its category."""
     sounds: dict[str, str] = {}
     for base, entries in _denied_entries().items():
-        if entries[0].slots == _PREFIX:
+        if entries[0].slots.startswith(_PREFIX):
             sounds.setdefault(sound(base), entries[0].tag)
     return sounds
 
@@ -353,7 +382,7 @@ def respelled_category(word: str) -> str | None:
     heard = sound(decompose(word[:_LONGEST_WORD]))
     for end in range(len(heard), _SHORTEST_SOUND - 1, -1):
         category = sounds.get(heard[:end])
-        if category is not None:
+        if category is not None and _ends_syllable(heard[end:]):
             return category
     return None
 
@@ -378,6 +407,6 @@ def lexicon() -> Lexicon:
         entries,
         auxiliaries,
         contexts,
-        _denied_phrases(),
+        *_denied_phrases(),
         lru_cache(_CACHED_WORDS)(lambda word: _read(entries, auxiliaries, word)),
     )

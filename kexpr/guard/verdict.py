@@ -105,26 +105,34 @@ def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     if isinstance(prose, Refusal):
         return Decision(prose.reason, _FORM_LAYER.get(prose.reason, "form"), prose.span)
     lexis = lexicon()
-    refused = _words(lexis, prose, slot)
+    refused = _words(lexis, text, prose, slot)
     if refused is not None:
         return refused
-    for phrases in lexis.phrases:
-        found = phrases.pattern.search(prose)
-        if found is not None and found.lastindex is not None:
-            return Decision(phrases.reasons[found.lastindex - 1], "phrases", found.span())
-    return _ACCEPTED
+    return _phrase(lexis, prose) or _ACCEPTED
 
 
-def _words(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
+_WORD_START: Final = re.compile("(?<![가-힣])[가-힣]")
+
+
+def _phrase(lexis: Lexicon, prose: str) -> Decision | None:
+    for start in _WORD_START.finditer(prose):
+        for phrases in (lexis.phrases.get(start[0]), lexis.open_phrases):
+            found = phrases.match(prose, start.start()) if phrases else None
+            if found is not None:
+                return Decision(found[0], "phrases", found[1])
+    return None
+
+
+def _words(lexis: Lexicon, text: str, prose: str, slot: Slot) -> Decision | None:
     written = prose.split(" ")
     words = [_word(word) for word in written]
     alone = slot.placeholders[0].kind is PlaceholderKind.SENTENCE
     carried: int | None = None
     strange = False
     start = 0
-    for index, (text, word) in enumerate(zip(written, words, strict=True)):
-        span = (start, start + len(text))
-        start += len(text) + 1
+    for index, (spelled, word) in enumerate(zip(written, words, strict=True)):
+        span = (start, start + len(spelled))
+        start += len(spelled) + 1
         if word is None:
             if alone and index and not _closed(words[index - 1]):
                 return Decision(Reason.FORM_PLACEHOLDER_UNCLOSED, "form", span)
@@ -143,8 +151,10 @@ def _words(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
                 continue
             return Decision(_deed(form & ~carried), "lexicon", span)
         if reading.kind == Kind.UNKNOWN:
-            if not strange and _tolerated(word):
-                strange, carried = True, None
+            if text[slice(*span)] != spelled:
+                return Decision(Reason.FORM_HANJA, "unicode", span)
+            if _tolerated(word) and (word.compares or not strange):
+                strange, carried = strange or not word.compares, None
                 continue
             return Decision(*_named(word.core), span)
         refused = _standing(lexis, reading, slot, written, words, index)
@@ -256,9 +266,19 @@ _SHORTEST_STRANGE: Final = 2
 _ADDRESS: Final = re.compile("[가-힣]+(?:님|씨)(?:께|께서|들|이|은|도|의|을|과|이랑|하고|에게)?$")
 
 
+_ASSERTS: Final = re.compile(
+    "[가-힣](?:셨|셔|시는|시던|시고|시면|시니|시기|시도록|시지|시겠|세요|십니|십시|실|신)[가-힣]{0,4}$"
+    "|[가-힣]*[가-힣](?:았|었|였|했|됐)[가-힣]{1,4}$"
+)
+
+
 def _tolerated(word: _Word) -> bool:
     """One strange word a text is let pass, if nothing refused is in it and it names or addresses no one."""
-    return len(word.core) >= _SHORTEST_STRANGE and _named(word.core)[0] is Reason.GUARD_VOCABULARY
+    return (
+        len(word.core) >= _SHORTEST_STRANGE
+        and _named(word.core)[0] is Reason.GUARD_VOCABULARY
+        and not _ASSERTS.search(word.core)
+    )
 
 
 def _joined(words: list[_Word | None], index: int) -> Reason | None:
