@@ -9,7 +9,7 @@ from typing import Final
 __all__ = ["DATA_FILES", "data_lines", "data_text", "sections"]
 
 _HEADING: Final = re.compile(r"\[([a-z.]+)\]")
-DATA_FILES: Final = ("context.txt", "denied.txt", "discourse.txt", "hanja.txt")
+DATA_FILES: Final = ("context.txt", "denied.txt", "discourse.txt", "hanja.txt", "ngrams.txt")
 
 
 @cache

@@ -24,6 +24,7 @@ from kexpr.codes import Reason, SlotKind
 from kexpr.guard.form import MARK, Refusal, check_form
 from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon, respelled_category
 from kexpr.guard.morphology import HONORIFIC
+from kexpr.guard.ngrams import limit, weight
 from kexpr.manifest import PlaceholderKind, Slot
 
 __all__ = ["Decision", "judge", "warm"]
@@ -85,18 +86,20 @@ _CACHED_WORDS: Final = 4096
 
 
 class _Word(NamedTuple):
-    """One word as written. `fault` is set where it cannot be read as one."""
+    """One word as written. `fault` is set where it cannot be read as one; `weight` leans towards refusal."""
 
     core: str
     reading: Reading | None
     stop: str
     compares: bool
     fault: Reason | None
+    weight: int
 
 
 def warm() -> None:
     """Load and compile everything that a first call would."""
     lexicon()
+    limit()
 
 
 def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
@@ -108,7 +111,7 @@ def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     refused = _words(lexis, text, prose, slot)
     if refused is not None:
         return refused
-    return _phrase(lexis, prose) or _ACCEPTED
+    return _phrase(lexis, prose) or _likeness(prose) or _ACCEPTED
 
 
 _WORD_START: Final = re.compile("(?<![가-힣])[가-힣]")
@@ -121,6 +124,17 @@ def _phrase(lexis: Lexicon, prose: str) -> Decision | None:
             if found is not None:
                 return Decision(found[0], "phrases", found[1])
     return None
+
+
+def _likeness(prose: str) -> Decision | None:
+    """Refused for looking like refused text as a whole; the span is the word that does so most."""
+    written = prose.split(" ")
+    weights = [word.weight if word else 0 for word in map(_word, written)]
+    if sum(weights) <= limit():
+        return None
+    heaviest = max(range(len(weights)), key=weights.__getitem__)
+    start = len(" ".join(written[:heaviest])) + (heaviest > 0)
+    return Decision(Reason.GUARD_VOCABULARY, "ngrams", (start, start + len(written[heaviest])))
 
 
 def _words(lexis: Lexicon, text: str, prose: str, slot: Slot) -> Decision | None:
@@ -172,18 +186,21 @@ def _word(text: str) -> _Word | None:
     if MARK in text:
         return None
     lexis = lexicon()
+    leaning = weight(text)
     match = _WORD.fullmatch(text)
     if match is not None:
         core = match[1] + (match[2] or "")
-        return _Word(core, lexis.read(core), match[3], core in _COMPARING or bool(_COMPARES.search(core)), None)
+        return _Word(
+            core, lexis.read(core), match[3], core in _COMPARING or bool(_COMPARES.search(core)), None, leaning
+        )
     if text in _LONE:
-        return _Word("", None, text, False, None)
+        return _Word("", None, text, False, None, leaning)
     parts = [_WORD.fullmatch(part) for part in _PARTS.split(text) if part]
     whole = "".join(part[1] for part in parts if part)
     readable = len(parts) > 1 and denied_category(whole) is None
     if readable and all(part and lexis.read(part[1]).kind == Kind.ALLOWED for part in parts):
-        return _Word("", None, "", False, None)
-    return _Word("", None, "", False, Reason.FORM_PUNCTUATION)
+        return _Word("", None, "", False, None, leaning)
+    return _Word("", None, "", False, Reason.FORM_PUNCTUATION, leaning)
 
 
 def _closed(word: _Word | None) -> bool:
