@@ -179,12 +179,13 @@ class Coordinator:
         return self._clients.provider_kind
 
     def warm(self) -> None:
-        """Import the SDK and build the TLS context now, so that neither eats a deadline. Idempotent.
+        """Import the SDK, build the TLS context and load the guard now, so that none eats a deadline. Idempotent.
 
         Raises `Rejected` (`provider.environment`, `provider.client`); an attempt would be refused for the same reason.
         """
         if self._active:
             self._clients.warm()
+            self._contract_in_use().warm()
 
     def close_admission(self) -> None:
         """From now on every new attempt is `admission_closed`: canonical at once, no call."""
@@ -276,6 +277,7 @@ class Coordinator:
         try:
             check_environment(self._environ)
             self._clients.warm()
+            self._contract_in_use().warm()
         except Rejected as rejected:
             return _REFUSAL_OF.get(rejected.reason, Outcome.ADMISSION_CLOSED)
         return None

@@ -26,6 +26,7 @@ from kexpr.guard.morphology import (
     PAST,
     PERSONAL,
     WHOLE,
+    closed_by,
     decompose,
     noun_slot,
     sound,
@@ -92,7 +93,7 @@ _SHORTEST_SOUND: Final = 4
 
 
 class LazyPattern:
-    """A pattern compiled when first searched: most words of company never occur in one process."""
+    """A pattern compiled when first used: most never are in one short process."""
 
     __slots__ = ("_compiled", "_pattern")
 
@@ -100,29 +101,36 @@ class LazyPattern:
         self._pattern = pattern
         self._compiled: re.Pattern[str] | None = None
 
-    def search(self, text: str) -> re.Match[str] | None:
+    @property
+    def compiled(self) -> re.Pattern[str]:
         if self._compiled is None:
             self._compiled = re.compile(self._pattern)
-        return self._compiled.search(text)
+        return self._compiled
+
+
+Refused = tuple[Reason, tuple[int, int]]
+"""A reason, and code-point offsets."""
 
 
 class Phrases:
-    """Refused phrases, compiled when first looked for."""
+    """Refused phrases: one pattern, a group each."""
 
-    __slots__ = ("_compiled", "_phrases")
+    __slots__ = ("_reasons", "pattern")
 
     def __init__(self, phrases: list[tuple[Reason, str]]) -> None:
-        self._phrases = phrases
-        self._compiled: re.Pattern[str] | None = None
+        self._reasons = tuple(reason for reason, _ in phrases)
+        self.pattern = LazyPattern("|".join(f"({pattern})" for _, pattern in phrases))
 
-    def match(self, text: str, start: int) -> tuple[Reason, tuple[int, int]] | None:
-        """(reason, span) of a phrase that begins at `start`."""
-        if self._compiled is None:
-            self._compiled = re.compile("|".join(f"({pattern})" for _, pattern in self._phrases))
-        found = self._compiled.match(text, start)
-        return (
-            None if found is None or found.lastindex is None else (self._phrases[found.lastindex - 1][0], found.span())
-        )
+    def match(self, text: str, start: int) -> Refused | None:
+        """The phrase that begins at `start`."""
+        return self._told(self.pattern.compiled.match(text, start))
+
+    def search(self, text: str) -> Refused | None:
+        """The first phrase in `text`."""
+        return self._told(self.pattern.compiled.search(text))
+
+    def _told(self, found: re.Match[str] | None) -> Refused | None:
+        return None if found is None or not found.lastindex else (self._reasons[found.lastindex - 1], found.span())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +144,12 @@ class Lexicon:
     """By the syllable they begin with."""
     open_phrases: Phrases
     read: Callable[[str], Reading]
+
+    def warm(self) -> None:
+        """Compile every pattern."""
+        phrases = (*self.phrases.values(), self.open_phrases)
+        for pattern in (*self.contexts.values(), *(each.pattern for each in phrases)):
+            pattern.compiled  # noqa: B018 - compiles
 
 
 def _read(entries: Mapping[str, list[_Entry]], auxiliaries: Mapping[str, str], word: str) -> Reading:
@@ -316,7 +330,7 @@ def _denied_phrases() -> tuple[Mapping[str, Phrases], Phrases]:
         if name.endswith(".phrase"):
             reason = Reason(f"guard.{name.partition('.')[0]}")
             for line in lines:
-                phrase = reason, line.replace("~", _PARTICLE)
+                phrase = reason, _SHORTHAND.sub(lambda found: _MEANING[found[0]], line)
                 for head in _heads(line):
                     begun.setdefault(head, []).append(phrase)
                 if not _heads(line):
@@ -324,14 +338,21 @@ def _denied_phrases() -> tuple[Mapping[str, Phrases], Phrases]:
     return {head: Phrases(phrases) for head, phrases in begun.items()}, Phrases(others)
 
 
-_PARTICLE: Final = "(?:[은는이가을를도에만]|으로|에서|까지|라도)?"
-"""What `~` stands for in a phrase."""
+_MEANING: Final = {
+    "~": "(?:[은는이가을를도에만]|으로|에서|까지|라도)?",
+    "{ㄴ}": f"[{''.join(closed_by('ㄴ'))}]",
+    "{ㄹ}": f"[{''.join(closed_by('ㄹ'))}]",
+}
+"""The shorthand of a phrase: an optional particle, and the syllables that end in a consonant."""
+_SHORTHAND: Final = re.compile("~|{[ㄴㄹ]}")
+_BEHIND: Final = re.compile(r"(?:\((?:\?<[=!][^()]*|\?:(?:\(\?<[=!][^()]*\)\|?)+)\))*")
 _CHOICE: Final = re.compile(r"\(\?:([가-힣 ?|]+)\)(?!\?)")
 _LITERAL: Final = re.compile("([가-힣])(?!\\?)")
 
 
 def _heads(pattern: str) -> frozenset[str]:
-    """The syllables that `pattern` can begin with; none if it can begin with any."""
+    """The syllables that `pattern` can begin with, after what it asks for behind it; none if any can."""
+    pattern = _BEHIND.sub("", pattern, count=1)
     choice = _CHOICE.match(pattern)
     found = [_LITERAL.match(part) for part in (choice[1].split("|") if choice else [pattern])]
     return frozenset(match[1] for match in found if match) if all(found) else frozenset()

@@ -22,6 +22,7 @@ __all__ = [
     "LINKS",
     "PAST",
     "WHOLE",
+    "closed_by",
     "decompose",
     "noun_slot",
     "verb_bases",
@@ -56,6 +57,11 @@ _BRIGHT: Final = ("곱", "돕")
 def decompose(text: str) -> str:
     """`text` in conjoining jamo; a compatibility consonant at the front of an ending is the tail it becomes."""
     return unicodedata.normalize("NFD", text)
+
+
+def closed_by(consonant: str) -> list[str]:
+    """The syllables whose last sound is `consonant`, a compatibility letter."""
+    return [chr(syllable) for syllable in range(ord("가") + _TAILS.index(consonant), ord("힣") + 1, len(_TAILS))]
 
 
 def _ending(spelled: str) -> str:

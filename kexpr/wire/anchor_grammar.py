@@ -260,6 +260,9 @@ class AnchorGrammar:
     def claims_without_credential(self) -> bool:
         return True
 
+    def warm(self) -> None:
+        """The grammar needs nothing loaded."""
+
     def manifest(self, presentation: object) -> Manifest:
         return anchor_segments(presentation)
 

@@ -44,6 +44,10 @@ class Contract(Protocol):
         """Whether a missing credential is a final outcome, found after the claim, and not a refusal before it."""
         ...
 
+    def warm(self) -> None:
+        """Load what judging an answer needs, so that it does not eat a deadline. Idempotent."""
+        ...
+
     def manifest(self, presentation: object) -> Manifest:
         """What is frozen and what is not; raises `UnknownPresentation`."""
         ...
@@ -77,6 +81,11 @@ class OpenProse:
     @property
     def claims_without_credential(self) -> bool:
         return False
+
+    def warm(self) -> None:
+        from kexpr.guard import warm
+
+        warm()
 
     def manifest(self, presentation: object) -> Manifest:
         return presentation_segments_v1(presentation)
