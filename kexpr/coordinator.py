@@ -277,7 +277,6 @@ class Coordinator:
         try:
             check_environment(self._environ)
             self._clients.warm()
-            self._contract_in_use().warm()
         except Rejected as rejected:
             return _REFUSAL_OF.get(rejected.reason, Outcome.ADMISSION_CLOSED)
         return None
