@@ -211,6 +211,11 @@ def _close(auxiliaries: Mapping[str, str], slots: str, rest: str) -> tuple[int, 
     return None
 
 
+def _after_respelling(rest: str) -> bool:
+    """Whether `rest`, as it sounds, is what may follow a noun: a particle, or the verbs it makes."""
+    return rest in _PARTICLE_SOUNDS or rest.startswith(_SUFFIX_SOUNDS)
+
+
 def _ends_syllable(rest: str) -> bool:
     """Whether what stands before `rest` is whole syllables, but for the ㅅ of a compound."""
     return rest[:1] <= _LAST_LEAD or rest[0] == _SAI_SIOT
@@ -374,6 +379,10 @@ def _denied_entries() -> _Entries:
     return entries
 
 
+_PARTICLE_SOUNDS: Final = frozenset(sound(ending) for slot in "VCLK" for ending in ENDINGS[slot])
+_SUFFIX_SOUNDS: Final = tuple(sound(decompose(suffix)) for suffix in "하 해 히 되 시키 받 님 적 중 스럽 롭".split())  # noqa: SIM905
+
+
 @cache
 def _denied_sounds() -> Mapping[str, str]:
     """How every refused stem of two syllables or more sounds -> its category."""
@@ -403,7 +412,7 @@ def respelled_category(word: str) -> str | None:
     heard = sound(decompose(word[:_LONGEST_WORD]))
     for end in range(len(heard), _SHORTEST_SOUND - 1, -1):
         category = sounds.get(heard[:end])
-        if category is not None and _ends_syllable(heard[end:]):
+        if category is not None and _after_respelling(heard[end:]):
             return category
     return None
 

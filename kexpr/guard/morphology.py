@@ -210,9 +210,9 @@ _ALIKE: Final = str.maketrans(
         **{_TAIL_OF[tail]: _TAIL_OF["ㄱ"] for tail in "ㄲㄳㄺㅋ"},
         **{_TAIL_OF[tail]: _TAIL_OF["ㄷ"] for tail in "ㅅㅆㅈㅊㅌㅎ"},
         **{_TAIL_OF[tail]: _TAIL_OF["ㅂ"] for tail in "ㅄㄿㅍ"},
-        **{_TAIL_OF[tail]: _TAIL_OF["ㄴ"] for tail in "ㄵㄶㅁㅇ"},
+        **{_TAIL_OF[tail]: _TAIL_OF["ㄴ"] for tail in "ㄵㄶ"},
         **{_TAIL_OF[tail]: _TAIL_OF["ㄹ"] for tail in "ㄼㄽㄾㅀ"},
-        **{_TAIL_OF["ㄻ"]: _TAIL_OF["ㄴ"]},
+        **{_TAIL_OF["ㄻ"]: _TAIL_OF["ㅁ"]},
     }
 )
 _STRETCHED: Final = re.compile("([\u1161-\u1175])\u110b\\1")
