@@ -35,7 +35,9 @@ _SPACING: Final = re.compile(r"^ | $|  | (?=[.,!?…:;)])|\( ")
 _BRACKETED: Final = re.compile("⟦[^⟦⟧]*⟧")
 _SYLLABLE: Final = re.compile("[가-힣]")
 _AFTER_NOUN: Final = re.compile(r"""['")]*([가-힣]*)['")]*[.,!?…:;]*(?:$| )""")
-_NEXT_WORD: Final = re.compile(" ([가-힣]+)")
+_NEXT_WORD: Final = re.compile(r"""['")]*([.,!?…:;]*)['")]* ['"(]*([가-힣]+)""")
+_ALSO_A_WORD: Final = frozenset(["이", "자", "가", "와", "하고"])
+"""Particles that are words as well, where a sentence may begin: 이 이야기, 자, 이제, 와 주셔서."""
 
 
 def check_form(text: str, slot: Slot, tokens: Sequence[str]) -> str | Refusal:
@@ -115,11 +117,11 @@ def _spacing(text: str) -> Refusal | None:
 
 
 def _sentence(prose: str, span: tuple[int, int], _: Placeholder) -> Refusal | None:
-    """Alone: the text's edge or a space on both sides."""
+    """Alone: the text's edge or a space on both sides, and no particle after the space."""
     start, end = span
     if (start and prose[start - 1] != " ") or (end < len(prose) and prose[end] != " "):
         return Refusal(Reason.FORM_PLACEHOLDER_GLUED, span)
-    return None
+    return _detached(prose, end, begins=True)
 
 
 def _noun(prose: str, span: tuple[int, int], placeholder: Placeholder) -> Refusal | None:
@@ -134,7 +136,14 @@ def _noun(prose: str, span: tuple[int, int], placeholder: Placeholder) -> Refusa
         if after[1] in PARTICLES[last_sound(placeholder.expansion)]:
             return None
         return Refusal(Reason.FORM_PARTICLE, after.span(1))
+    return _detached(prose, end, begins=False)
+
+
+def _detached(prose: str, end: int, *, begins: bool) -> Refusal | None:
+    """A particle or copula set off by a space; `begins`: the next word begins a sentence even without a stop."""
     following = _NEXT_WORD.match(prose, end)
-    if following is not None and is_particle(following[1]):
-        return Refusal(Reason.FORM_PLACEHOLDER_DETACHED, following.span(1))
-    return None
+    if following is None or not is_particle(following[2]):
+        return None
+    if (begins or following[1]) and following[2] in _ALSO_A_WORD:
+        return None
+    return Refusal(Reason.FORM_PLACEHOLDER_DETACHED, following.span(2))
