@@ -45,7 +45,7 @@ __all__ = [
     "respelled_category",
 ]
 
-LEXICON_VERSION: Final = 1
+LEXICON_VERSION: Final = 2
 _PREFIX: Final = "X"
 """Slot of a refused stem: anything may follow it, from its next syllable on."""
 _LAST_LEAD: Final = "\u115f"

@@ -82,6 +82,8 @@ _SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ�
 _FORMAL: Final = "ㅂ니다 ㅂ니까 ㅂ시다 ㄴ다 ㄴ다면 ㄴ답니다"
 _INFINITIVE: Final = "- 서 서는 서요 서도 도 도요 요 라 ㅆ으면"
 _TENSED: Final = "습니다 습니까 어요 지요 죠 네요 는데 는데요 고 고요 으니 으니까 으며 으면 기에 다 던 을까요 나요 음"
+_OPEN: Final = "을 을지 는지 는지요 다면 기를"
+"""Endings of the past that claim nothing: a condition, a question, a wish."""
 
 _CASES: Final = (
     "- 의 에 에는 에도 에서 에서는 에서도 에서부터 에까지 에만 에나 에다 에다가 에요 도 만 만은 만큼은 까지 까지는 까지도 까지만 까지의 "
@@ -116,6 +118,7 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     "H": _endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
     "I": _endings("세요 셔요 셔서 셔도 셔도요 셔 소서 셨으면"),
     "T": _endings(_TENSED),
+    "O": _endings(_OPEN),
     "b": _endings("기를 길 기 도록 는 듯 듯이 면 시길 시기를 시도록"),
     "K": _endings("께 께서 께서는 에게 에게서 에게는 한테 한테서 한테는 더러 보고 님 님께 님이 님은"),
     "V": _endings(_CASES, _COPULA, _AFTER_VOWEL),
@@ -128,9 +131,9 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
 LINKS: Final[Mapping[str, tuple[tuple[str, str, int], ...]]] = {
     "P": ((decompose("겠"), "G", 0),),
     "E": ((decompose("시"), "H", HONORIFIC), ("", "I", HONORIFIC)),
-    "A": ((_TAIL_OF["ㅆ"], "T", PAST),),
+    "A": ((_TAIL_OF["ㅆ"], "O", 0), (_TAIL_OF["ㅆ"], "T", PAST)),
     "H": ((decompose("겠"), "G", HONORIFIC),),
-    "I": ((decompose("셨"), "T", HONORIFIC | PAST),),
+    "I": ((decompose("셨"), "O", HONORIFIC), (decompose("셨"), "T", HONORIFIC | PAST)),
 }
 """Slot -> (what is between, the slot after it, the bits it sets)."""
 
