@@ -4,7 +4,8 @@ Theory of operation. `discourse.txt` holds the stems of discourse, `context.txt`
 company, `denied.txt` the vocabulary of the refused categories. All become one mapping from decomposed base to readings
 (`morphology`). A word is read by its longest base whose rest the base's slots allow. A word without such a reading is
 unknown, and then the refused vocabulary names it: a refused stem of two syllables or more takes anything after it, so
-that compounds are found, a shorter one only particles or endings. Readings are cached, since discourse repeats itself.
+that compounds are found, a shorter one only particles or endings, but nearly all of these (`wide`). Readings are
+cached, since discourse repeats itself.
 """
 
 import hashlib
@@ -20,9 +21,7 @@ from kexpr.guard.morphology import (
     ADVERB,
     BECOMING,
     DETERMINER,
-    ENDINGS,
     HONORIFIC,
-    LINKS,
     PAST,
     PERSONAL,
     WHOLE,
@@ -32,6 +31,7 @@ from kexpr.guard.morphology import (
     sound,
     verb_bases,
 )
+from kexpr.guard.wide import ENDINGS, LINKS, WIDE
 
 __all__ = [
     "LEXICON_VERSION",
@@ -374,7 +374,7 @@ def _denied_entries() -> _Entries:
             jamo = decompose(stem)
             bases = verb_bases(stem, irregular) if part == "verb" else [(jamo, noun_slot(jamo) + PERSONAL)]
             for base, slots in bases:
-                closing = WHOLE if part == "word" else _PREFIX + slots if len(stem) > 1 else slots
+                closing = WHOLE if part == "word" else _PREFIX + slots if len(stem) > 1 else slots.translate(WIDE)
                 _add(entries, base, _Entry(closing, Kind.DENIED, category, _ANY))
     return entries
 

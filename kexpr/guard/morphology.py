@@ -24,6 +24,7 @@ __all__ = [
     "WHOLE",
     "closed_by",
     "decompose",
+    "endings",
     "noun_slot",
     "verb_bases",
 ]
@@ -68,7 +69,8 @@ def _ending(spelled: str) -> str:
     return _TAIL_OF[spelled[0]] + decompose(spelled[1:]) if spelled[0] in _TAIL_OF else decompose(spelled)
 
 
-def _endings(*groups: str) -> frozenset[str]:
+def endings(*groups: str) -> frozenset[str]:
+    """The endings that `groups` spell, parted by spaces, in jamo; `-` is none at all."""
     return frozenset("" if spelled == "-" else _ending(spelled) for group in groups for spelled in group.split())
 
 
@@ -104,27 +106,27 @@ _AFTER_RIEUL: Final = "로 로는 로도 로요 로부터 로서 로만"
 ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     WHOLE: frozenset({""}),
     DETERMINER: frozenset({""}),
-    ADVERB: _endings("- 도 는 요 만 이요 라도"),
-    "P": _endings(_BARE),
-    "N": _endings(_NASAL),
-    "M": _endings(_MID),
-    "E": _endings(_SOFT),
-    "B": _endings(_FORMAL),
-    "p": _endings("고 고도 고서 게 게끔 게도 듯 듯이 던 지도 기는 면서"),
-    "e": _endings("ㄴ ㄴ데 면서 며 ㄹ"),
-    "a": _endings("서 서인지"),
-    "S": _endings("습니다 습니까 는다 답니다 습니다만 소"),
-    "A": _endings(_INFINITIVE),
-    "H": _endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
-    "I": _endings("세요 셔요 셔서 셔도 셔도요 셔 소서 셨으면"),
-    "T": _endings(_TENSED),
-    "O": _endings(_OPEN),
-    "b": _endings("기를 길 기 도록 는 듯 듯이 면 시길 시기를 시도록"),
-    "K": _endings("께 께서 께서는 에게 에게서 에게는 한테 한테서 한테는 더러 보고 님 님께 님이 님은"),
-    "V": _endings(_CASES, _COPULA, _AFTER_VOWEL),
-    "C": _endings(_CASES, _COPULA, _AFTER_CONSONANT),
-    "L": _endings(_CASES, _COPULA, _AFTER_CONSONANT, _AFTER_RIEUL),
-    "G": _endings("습니다 습니까 어요 지요 죠 네요 고 고요 으니 다는 다고 는데 는데요 는지요 는지"),
+    ADVERB: endings("- 도 는 요 만 이요 라도"),
+    "P": endings(_BARE),
+    "N": endings(_NASAL),
+    "M": endings(_MID),
+    "E": endings(_SOFT),
+    "B": endings(_FORMAL),
+    "p": endings("고 고도 고서 게 게끔 게도 듯 듯이 던 지도 기는 면서"),
+    "e": endings("ㄴ ㄴ데 면서 며 ㄹ"),
+    "a": endings("서 서인지"),
+    "S": endings("습니다 습니까 는다 답니다 습니다만 소"),
+    "A": endings(_INFINITIVE),
+    "H": endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
+    "I": endings("세요 셔요 셔서 셔도 셔도요 셔 소서 셨으면"),
+    "T": endings(_TENSED),
+    "O": endings(_OPEN),
+    "b": endings("기를 길 기 도록 는 듯 듯이 면 시길 시기를 시도록"),
+    "K": endings("께 께서 께서는 에게 에게서 에게는 한테 한테서 한테는 더러 보고 님 님께 님이 님은"),
+    "V": endings(_CASES, _COPULA, _AFTER_VOWEL),
+    "C": endings(_CASES, _COPULA, _AFTER_CONSONANT),
+    "L": endings(_CASES, _COPULA, _AFTER_CONSONANT, _AFTER_RIEUL),
+    "G": endings("습니다 습니까 어요 지요 죠 네요 고 고요 으니 다는 다고 는데 는데요 는지요 는지"),
 }
 """What may close a word after each slot."""
 
