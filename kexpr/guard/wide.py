@@ -40,8 +40,8 @@ _NASAL: Final = (
     "는데요 는바 는즉 는지 는지가 는지는 는지도 는지라 는지를 는지요 는커녕 니"
 )
 _MID: Final = (
-    "나 나니 나마 니 니까 니까요 니깐 니라 니만큼 되 라 락 랴 러 러는 러요 려 려거든 려고 려고도 려고요 려나 려나요 려니 려니와 려다 려다가 려던 "
-    "려도 려면 려면은 려면야 려무나 려오 련 련다 련마는 련만 렴 리 리까 리니 리다 리라 리라고 리만큼 리오 마 매 며 며는 면 면서 면서도 면야 면은 "
+    "나 나니 나마 니 니까 니까요 니깐 니라 니만큼 되 라 랴 러 러는 러요 려 려거든 려고 려고도 려고요 려나 려나요 려니 려니와 려다 려다가 려던 "
+    "려도 려면 려면은 려면야 려무나 려오 련 련다 련마는 련만 렴 리까 리니 리다 리라 리라고 리만큼 리오 마 매 며 며는 면 면서 면서도 면야 면은 "
     "므로 므로써 시압 오"
 )
 _SOFT: Final = (
@@ -51,11 +51,11 @@ _SOFT: Final = (
     "셔요 십시다 십시오 십쇼 오 오나 오니 오니까 오면 옵고 옵나이다 옵니까 옵니다 옵소서 와요"
 )
 _FORMAL: Final = "ㄴ다 ㄴ다만 ㅂ니까 ㅂ니다 ㅂ니다만 ㅂ디까 ㅂ디다 ㅂ시다 ㅂ죠"
-_INFINITIVE: Final = "- 나 다 다가 다가는 다가도 도 도요 라 라고 라도 서 서는 서도 서라 서라도 서야 서요 서인지 선 야 요 용 지라 ㅆ댔자 ㅆ으면"
+_INFINITIVE: Final = "- 나 다 다가 다가는 다가도 도 도요 라 라고 라도 서 서는 서도 서라 서라도 서야 서요 서인지 야 요 용 지라 ㅆ댔자 ㅆ으면"
 _PLAIN: Final = "는다 는다만 는단다 소 습니까 습니다 습니다만 습디까 습디다 습죠"
 _PAST: Final = "습니까 습니다 습니다만 습디다 습죠 어 어도 어라 어서 어야 어야지 어요"
 _QUOTE: Final = (
-    "거나 거든 건만 고 고까지 고는 고도 고만 고요 고 구 구요 기보다 기보다는 기에 길래 나 네 네요 뇨 느냐 는 는가 는데 는데도 는데요 는지 니 니까 "
+    "- 거나 거든 건만 고 고까지 고는 고도 고만 고요 고 구 구요 기보다 기보다는 기에 길래 나 네 네요 뇨 느냐 는 는가 는데 는데도 는데요 는지 니 니까 "
     "니까요 니요 더군 더군요 더니 더라 더라고 더라고요 던 던가 던데 던데요 던지 든가 든지 마는 며 면 면서 면서도 면서요 면야 손 죠 지 지마는 지만 지요 ㄴ "
     "ㄴ다 ㄴ들 ㄴ지 ㄹ ㄹ까 ㄹ까요 ㄹ지 ㄹ지라도 ㅂ니까 ㅂ니다 ㅂ니다만 ㅂ디다 ㅂ시고"
 )
@@ -101,6 +101,9 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     _COPULA: endings(_AFTER_COPULA),
 }
 """Slot -> what may close a word after it, the slots of discourse included."""
+
+_EATEN: Final = "먹 마시 빼 끊 바르 흘리 챙기 줄이 늘리 걸리 고치 아프 쑤시 저리"
+"""The verbs written solid with a noun (밥먹고, 배아파서)."""
 
 _Links = tuple[tuple[str, str, int], ...]
 
@@ -159,11 +162,11 @@ LINKS: Final[Mapping[str, _Links]] = {
     "6": (
         *_after(_TENSED, "ㅆ"),
         *_after(_OBLIGED, "야"),
-        *_verbs("보 보이 주 버리 두 놓 내 드리 있 지 대 봐주 달"),
+        *_verbs("보 보이 주 버리 두 놓 내 드리 있 지 봐주 하"),
     ),
     "7": (*_after(_QUOTED, "는다"), *_after(_HEARD, "는대")),
-    "8": (*_after(_COPULA + "PMEB".translate(WIDE), "이"), *_after(_TENSED, "였")),
-    "9": (*_after(_COPULA + "PMEB".translate(WIDE), "이"), *_after(_TENSED, "이었 였")),
+    "8": (*_after(_COPULA + "PMEB".translate(WIDE), "이"), *_after(_TENSED, "였"), *_verbs(_EATEN)),
+    "9": (*_after(_COPULA + "PMEB".translate(WIDE), "이"), *_after(_TENSED, "이었 였"), *_verbs(_EATEN)),
     _TENSED: (("", "PNS".translate(WIDE), 0), *_after("ME".translate(WIDE), "으")),
     _HEARD: _after(_TENSED, "ㅆ"),
     _OBLIGED: (*_after(_TENSED, "겠"), *_verbs("하 되 지"), *_verbs("하", "만")),
