@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from kexpr.codes import Reason
 from kexpr.guard.hanja import HANJA, read_aloud
 from kexpr.guard.particles import PARTICLES, is_particle, last_sound
+from kexpr.guard.plainer import plainer
 from kexpr.manifest import Placeholder, PlaceholderKind, Slot
 
 __all__ = ["MARK", "Refusal", "check_form"]
@@ -32,6 +33,8 @@ _FOREIGN: Final = re.compile(f"[^가-힣 .,!?…·:;()'\"{HANJA}-]")
 _JAMO: Final = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa0-\uffdc]")
 _ANY_HANJA: Final = re.compile(f"[{HANJA}]")
 _SPACING: Final = re.compile(r"^ | $|  | (?=[.,!?…:;)])|\( ")
+_PAIR: Final = re.compile(r"""(?<![^ ('"])(?:\((?! )[^()'"]+(?<! )\)|'(?! )[^()'"]+(?<! )'|"(?! )[^()'"]+(?<! )")""")
+_PAIRED_MARK: Final = re.compile("""[()'"]""")
 _BRACKETED: Final = re.compile("⟦[^⟦⟧]*⟧")
 _SYLLABLE: Final = re.compile("[가-힣]")
 _AFTER_NOUN: Final = re.compile(r"""['")]*([가-힣]*)['")]*[.,!?…:;]*(?:$| )""")
@@ -46,7 +49,7 @@ def check_form(text: str, slot: Slot, tokens: Sequence[str]) -> str | Refusal:
     if isinstance(spans, Refusal):
         return spans
     prose = _masked(text, spans)
-    refusal = _length(text, spans, slot) or _characters(text, prose) or _spacing(text)
+    refusal = _length(text, spans, slot) or _characters(text, prose) or _spacing(text) or _pairs(prose)
     if refusal is not None:
         return refusal
     if _ANY_HANJA.search(prose):
@@ -116,6 +119,15 @@ def _spacing(text: str) -> Refusal | None:
     return None if found is None else Refusal(Reason.FORM_SPACING, found.span())
 
 
+def _pairs(prose: str) -> Refusal | None:
+    """A bracket or quotation mark opens before a word and closes after one, and never parts one (복"용)."""
+    left = prose
+    while (rest := _PAIR.sub(lambda found: MARK * len(found[0]), left)) != left:
+        left = rest
+    found = _PAIRED_MARK.search(left)
+    return None if found is None else Refusal(Reason.FORM_PUNCTUATION, found.span())
+
+
 def _sentence(prose: str, span: tuple[int, int], _: Placeholder) -> Refusal | None:
     """Alone: the text's edge or a space on both sides, and no particle after the space."""
     start, end = span
@@ -140,9 +152,12 @@ def _noun(prose: str, span: tuple[int, int], placeholder: Placeholder) -> Refusa
 
 
 def _detached(prose: str, end: int, *, begins: bool) -> Refusal | None:
-    """A particle or copula set off by a space; `begins`: the next word begins a sentence even without a stop."""
+    """A particle or copula set off by a space, however spelled.
+
+    `begins`: what follows begins a sentence even without a stop.
+    """
     following = _NEXT_WORD.match(prose, end)
-    if following is None or not is_particle(following[2]):
+    if following is None or not any(map(is_particle, (following[2], *plainer(following[2])))):
         return None
     if (begins or following[1]) and following[2] in _ALSO_A_WORD:
         return None
