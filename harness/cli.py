@@ -20,6 +20,7 @@ from harness.commands.shared import (
     Stop,
     print_json,
     require_live,
+    scheduler_address,
     stops,
     warn,
     wire_of,
@@ -138,20 +139,28 @@ def guard() -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="JSON lines in the format of the development corpus.",
 )
+@click.option(
+    "--scheduler",
+    metavar="tcp://HOST:PORT",
+    callback=scheduler_address,
+    help="Judge on a Dask scheduler instead of this machine's cores. It is sent the corpus: name a trusted one only.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def score(corpus: Path, as_json: bool) -> int:
+def score(corpus: Path, scheduler: str | None, as_json: bool) -> int:
     """Score the guard on a labelled corpus: recall, false rejections and time per text.
 
-    Exit 0: at or above the bars of the gate policy, 1: below, 3: the corpus cannot be read.
+    Exit 0: at or above the bars of the gate policy, 1: below, 3: the corpus or the scheduler cannot be used.
     """
     from harness import guardscore
+    from harness.guardscore.schedulers import SchedulerUnusable, in_bulk, on_dask
     from harness.preflight import meets_bars
 
     try:
-        rows = guardscore.load_corpus(corpus)
+        result = guardscore.score_file(corpus, on_dask(scheduler) if scheduler else in_bulk)
     except guardscore.CorpusInvalid as error:
         raise Stop(f"{corpus}: {error}", Exit.INVALID) from None
-    result = guardscore.score(rows)
+    except SchedulerUnusable as error:
+        raise Stop(str(error), Exit.INVALID) from None
     if as_json:
         print_json(result)
     else:

@@ -21,6 +21,7 @@ __all__ = [
     "Stop",
     "print_json",
     "require_live",
+    "scheduler_address",
     "stops",
     "warn",
     "wire_of",
@@ -58,6 +59,13 @@ def wire_of(contract: str, number: str | None) -> "WireVersion":
             raise click.UsageError(f"--wire is for {OPEN_PROSE}; {ANCHOR_GRAMMAR} has one wire")
         return WireVersion.ANCHOR_GRAMMAR
     return WIRE_OF_SCHEMA[int(number or "2")]
+
+
+def scheduler_address(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """`value` if it is an address that is asked for in so many words."""
+    if value is not None and not value.startswith(("tcp://", "tls://")):
+        raise click.BadParameter("not a tcp:// or tls:// address")
+    return value
 
 
 def warn(message: str) -> None:
