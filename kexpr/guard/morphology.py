@@ -52,7 +52,9 @@ _COMPATIBLE_VOWEL: Final = {vowel: compatible for compatible, vowel in _VOWEL_OF
 
 _RIEUL: Final = _TAIL_OF["ㄹ"]
 _BRIGHT: Final = ("곱", "돕")
-"""The ㅂ stems whose infinitive keeps a bright vowel (고와, 도와)."""
+"""How the ㅂ stems end whose infinitive keeps a bright vowel (고와, 도와)."""
+_WHITENED: Final = {_VOWEL_OF["ㅑ"]: "ㅒ", _VOWEL_OF["ㅕ"]: "ㅖ"}
+"""The vowels of ㅎ stems whose infinitive is not ㅐ (하얘, 허예)."""
 
 
 def decompose(text: str) -> str:
@@ -80,8 +82,8 @@ _BARE: Final = (
 )
 _NASAL: Final = "는 는데 는데요 는지 는지를 네 네요 느라 는구나 는군요"
 _MID: Final = "면 면은 면서 며 려 려고 려면 려는 려니 러 므로"
-_SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ까 ㄹ래요 ㄹ지 ㄹ지요 ㄹ수록 옵니다 오며"
-_FORMAL: Final = "ㅂ니다 ㅂ니까 ㅂ시다 ㄴ다 ㄴ다면 ㄴ답니다"
+_SOFT: Final = "ㄴ ㄴ데 ㄴ데요 ㄴ지 ㄹ ㄹ게요 ㄹ게 ㄹ까요 ㄹ까 ㄹ래요 ㄹ지 ㄹ지요 ㄹ수록 옵니다 오며 ㅂ시다"
+_FORMAL: Final = "ㅂ니다 ㅂ니다만 ㅂ니까 ㄴ다 ㄴ다면 ㄴ답니다"
 _INFINITIVE: Final = "- 서 서는 서요 서도 도 도요 요 라 ㅆ으면"
 _TENSED: Final = "습니다 습니까 어요 지요 죠 네요 는데 는데요 고 고요 으니 으니까 으며 으면 기에 다 던 을까요 나요 음"
 _OPEN: Final = "을 을지 는지 는지요 다면 기를"
@@ -115,7 +117,7 @@ ENDINGS: Final[Mapping[str, frozenset[str]]] = {
     "p": endings("고 고도 고서 게 게끔 게도 듯 듯이 던 지도 기는 면서"),
     "e": endings("ㄴ ㄴ데 면서 며 ㄹ"),
     "a": endings("서 서인지"),
-    "S": endings("습니다 습니까 는다 답니다 습니다만 소"),
+    "S": endings("습니다 습니다만 습니까 는다 는다면 는답니다 답니다 소"),
     "A": endings(_INFINITIVE),
     "H": endings(_BARE, _NASAL, _MID, _SOFT, _FORMAL, "ㅂ시오 나요 ㄹ지요 겠지요"),
     "I": endings("세요 셔요 셔서 셔도 셔도요 셔 소서 셨으면"),
@@ -147,9 +149,10 @@ def noun_slot(noun: str) -> str:
 
 
 def verb_bases(stem: str, irregular: str = "") -> list[tuple[str, str]]:
-    """(base in jamo, slots) of a verb or adjective stem; `irregular` is one of `ㅂ ㄷ ㅅ ㅎ ㅡ` or nothing.
+    """(base in jamo, slots) of a verb or adjective stem; `irregular` is one of `ㅂ ㄷ ㅅ ㅎ ㅡ 러` or nothing.
 
-    르 doubles, 하 and ㄹ-final stems alternate without being told; `ㅡ` marks the few 르 stems that do not (따르다).
+    르 doubles, 하 and ㄹ-final stems alternate without being told. `ㅡ` marks the few stems that lose their vowel instead
+    (따르다, 푸다), `러` those that keep it (푸르다).
     """
     jamo = decompose(stem)
     if irregular:
@@ -164,13 +167,15 @@ def verb_bases(stem: str, irregular: str = "") -> list[tuple[str, str]]:
 
 def _irregular_bases(stem: str, jamo: str, irregular: str) -> list[tuple[str, str]]:
     body = jamo[:-1]
+    if irregular == "러":
+        return [(jamo, "PNMEB"), (jamo + decompose("러"), "A")]
     if irregular == "ㅡ":
         return [(jamo, "PNMEB"), (body + _suffix_vowel(jamo[:-2], "어")[1:], "A")]
     soft, infinitive = {
-        "ㅂ": (body + decompose("우"), body + decompose("와" if stem in _BRIGHT else "워")),
+        "ㅂ": (body + decompose("우"), body + decompose("와" if stem.endswith(_BRIGHT) else "워")),
         "ㄷ": (body + _RIEUL + decompose("으"), body + _RIEUL + _suffix_vowel(jamo, "어")),
         "ㅅ": (body + decompose("으"), body + _suffix_vowel(jamo, "어")),
-        "ㅎ": (body, body[:-1] + _VOWEL_OF["ㅐ"]),
+        "ㅎ": (body, body[:-1] + _VOWEL_OF[_WHITENED.get(body[-1], "ㅐ")]),
     }[irregular]
     return [(jamo, "PNS"), (soft, "ME"), (infinitive, "A")]
 
