@@ -7,7 +7,7 @@ from harness.guardscore import Row, load_corpus
 ROOT = Path(__file__).parent.parent.parent.parent
 DEV = ROOT / "harness" / "data" / "guard-dev.jsonl"
 MODELLIKE = ROOT / "tests" / "corpora" / "modellike-dev.jsonl"
-EXTRA = tuple(ROOT / "tests" / "corpora" / f"guard-extra-{name}.jsonl" for name in "abc")
+EXTRA = tuple(ROOT / "tests" / "corpora" / f"guard-extra-{name}.jsonl" for name in "abcd")
 
 
 def rows(*paths: Path) -> tuple[Row, ...]:
