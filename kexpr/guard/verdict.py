@@ -22,9 +22,10 @@ from typing import Final, NamedTuple
 
 from kexpr.codes import Reason, SlotKind
 from kexpr.guard.form import MARK, Refusal, check_form
-from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon, respelled_category
+from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon
 from kexpr.guard.morphology import HONORIFIC
 from kexpr.guard.ngrams import limit, weight
+from kexpr.guard.strange import hidden, named, tolerated
 from kexpr.manifest import PlaceholderKind, Slot
 
 __all__ = ["Decision", "judge", "warm"]
@@ -81,6 +82,8 @@ _COMPARING: Final = frozenset(
     ]
 )
 _COMPANY: Final = 3
+_LONGEST_RUN: Final = 24
+_NO_QUOTES: Final = str.maketrans("", "", "'\"()")
 _IMAGE_REACH: Final = 6
 _CACHED_WORDS: Final = 4096
 
@@ -101,7 +104,7 @@ def warm() -> None:
     """Load and compile everything that a first call would; some 0.3 s."""
     lexicon().warm()
     limit()
-    respelled_category("")
+    named("")
 
 
 def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
@@ -113,7 +116,21 @@ def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     refused = _words(lexis, text, prose, slot)
     if refused is not None:
         return refused
-    return _phrase(lexis, prose) or _likeness(prose) or _ACCEPTED
+    return _phrase(lexis, prose) or _likeness(prose) or _set_apart(lexis, prose, slot) or _ACCEPTED
+
+
+_APART: Final = re.compile("(?<=[가-힣]{2}) (?=(?:이|가|은|는|을|를|도|에|의)(?: |$))")
+
+
+def _set_apart(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
+    """Refused for what it says once a particle that stands alone is back at its noun (열 이 나면)."""
+    whole = _APART.sub("", prose)
+    if whole == prose:
+        return None
+    found = _words(lexis, whole, whole, slot) or _phrase(lexis, whole)
+    return (
+        None if found is None or found.reason is Reason.GUARD_VOCABULARY else Decision(found.reason, found.layer, None)
+    )
 
 
 _WORD_START: Final = re.compile("(?<![가-힣])[가-힣]")
@@ -170,10 +187,10 @@ def _words(lexis: Lexicon, text: str, prose: str, slot: Slot) -> Decision | None
         if reading.kind == Kind.UNKNOWN:
             if text[slice(*span)] != spelled:
                 return Decision(Reason.FORM_HANJA, "unicode", span)
-            if _tolerated(word) and (word.compares or not strange):
+            if tolerated(word.core) and (word.compares or not strange) and not _split(words, index):
                 strange, carried = strange or not word.compares, None
                 continue
-            return Decision(*_named(word.core), span)
+            return Decision(*named(word.core), span)
         refused = _standing(lexis, reading, slot, written, words, index)
         if refused is not None:
             return Decision(refused[0], refused[1], span)
@@ -235,7 +252,7 @@ def _standing(
             written[index].replace(core, f"<{core}>", 1),
             *written[index + 1 : index + 1 + _COMPANY],
         )
-    )
+    ).translate(_NO_QUOTES)
     return None if lexis.contexts[reading.tag].compiled.search(window) else (Reason.GUARD_VOCABULARY, "context")
 
 
@@ -265,39 +282,14 @@ def _sentence_from(words: list[_Word | None], index: int) -> list[_Word]:
     return reached
 
 
-def _named(word: str) -> tuple[Reason, str]:
-    """(reason, layer) of an unknown word: its category if the refused vocabulary has it, a respelling, or neither."""
-    category = denied_category(word)
-    if category is not None:
-        return Reason(f"guard.{category}"), "lexicon"
-    if _ADDRESS.match(word):
-        return Reason.GUARD_IDENTITY, "lexicon"
-    if _respelled(word) or respelled_category(word) is not None:
-        return Reason.FORM_RESPELLING, "unicode"
-    return Reason.GUARD_VOCABULARY, "vocabulary"
-
-
-def _respelled(word: str) -> bool:
-    """Syllables outside KS X 1001 are almost only respellings; the codec writes the others in two bytes."""
-    return len(word.encode("euc_kr", "replace")) != 2 * len(word)
-
-
-_SHORTEST_STRANGE: Final = 2
-_ADDRESS: Final = re.compile("[가-힣]+(?:님|씨)(?:께|께서|들|이|은|도|의|을|과|이랑|하고|에게)?$")
-
-
-_ASSERTS: Final = re.compile(
-    "[가-힣](?:셨|셔|시는|시던|시고|시면|시니|시기|시도록|시지|시겠|세요|십니|십시|실|신)[가-힣]{0,4}$"
-    "|[가-힣]*[가-힣](?:았|었|였|했|됐)[가-힣]{1,4}$"
-)
-
-
-def _tolerated(word: _Word) -> bool:
-    """One strange word a text is let pass, if nothing refused is in it and it names or addresses no one."""
-    return (
-        len(word.core) >= _SHORTEST_STRANGE
-        and _named(word.core)[0] is Reason.GUARD_VOCABULARY
-        and not _ASSERTS.search(word.core)
+def _split(words: list[_Word | None], index: int) -> bool:
+    """Whether the unknown word at `index` is half of one that is known."""
+    word = words[index]
+    before = words[index - 1] if index else None
+    after = words[index + 1] if index + 1 < len(words) else None
+    return word is not None and (
+        (before is not None and not before.stop and hidden(before.core, word.core))
+        or (after is not None and not word.stop and hidden(word.core, after.core))
     )
 
 
@@ -309,7 +301,7 @@ def _joined(words: list[_Word | None], index: int) -> Reason | None:
         if word is None or word.reading is None:
             break
         run += word.core
-        if len(word.core) > 1 or word.stop:
+        if len(word.core) > 1 or word.stop or len(run) > _LONGEST_RUN:
             break
         row += 1
     category = denied_category(run) if row > 1 else None
