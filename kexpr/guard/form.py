@@ -121,6 +121,8 @@ def _spacing(text: str) -> Refusal | None:
 
 def _pairs(prose: str) -> Refusal | None:
     """A bracket or quotation mark opens before a word and closes after one, and never parts one (복"용)."""
+    if _PAIRED_MARK.search(prose) is None:
+        return None
     left = prose
     while (rest := _PAIR.sub(lambda found: MARK * len(found[0]), left)) != left:
         left = rest

@@ -123,14 +123,16 @@ class Phrases:
 
     def match(self, text: str, start: int) -> Refused | None:
         """The phrase that begins at `start`."""
-        return self._told(self.pattern.compiled.match(text, start))
+        found = self.pattern.compiled.match(text, start)
+        return found and self._told(found)
 
     def search(self, text: str) -> Refused | None:
         """The first phrase in `text`."""
-        return self._told(self.pattern.compiled.search(text))
+        found = self.pattern.compiled.search(text)
+        return found and self._told(found)
 
-    def _told(self, found: re.Match[str] | None) -> Refused | None:
-        return None if found is None or not found.lastindex else (self._reasons[found.lastindex - 1], found.span())
+    def _told(self, found: re.Match[str]) -> Refused:
+        return self._reasons[(found.lastindex or 1) - 1], found.span()
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,9 +124,9 @@ _APART: Final = re.compile("(?<=[가-힣]{2}) (?=(?:이|가|은|는|을|를|도|
 
 def _set_apart(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
     """Refused for what it says once a particle that stands alone is back at its noun (열 이 나면)."""
-    whole = _APART.sub("", prose)
-    if whole == prose:
+    if _APART.search(prose) is None:
         return None
+    whole = _APART.sub("", prose)
     found = _words(lexis, whole, whole, slot) or _phrase(lexis, whole)
     return (
         None if found is None or found.reason is Reason.GUARD_VOCABULARY else Decision(found.reason, found.layer, None)
@@ -167,17 +167,16 @@ def _words(lexis: Lexicon, text: str, prose: str, slot: Slot) -> Decision | None
     for index, (spelled, word) in enumerate(zip(written, words, strict=True)):
         span = (start, start + len(spelled))
         start += len(spelled) + 1
-        if word is None:
-            if alone and index and not _closed(words[index - 1]):
-                return Decision(Reason.FORM_PLACEHOLDER_UNCLOSED, "form", span)
-            carried = None
-            continue
-        if word.reading is None:
-            if word.fault is not None:
-                return Decision(word.fault, "form", span)
+        if word is None or word.reading is None:
+            fault = _fault(words, index, alone)
+            if fault is not None:
+                return Decision(fault, "form", span)
             carried = None
             continue
         reading = word.reading
+        if reading.kind == Kind.ALLOWED and carried is None and len(word.core) > 1:
+            carried = reading.bears if reading.infinitive else None
+            continue
         if carried is not None and reading.auxiliary is not None:
             form, infinitive = reading.auxiliary
             if not form & ~carried:
@@ -221,6 +220,14 @@ def _word(text: str) -> _Word | None:
     if readable and all(part and lexis.read(part[1]).kind == Kind.ALLOWED for part in parts):
         return _Word("", None, "", False, None, leaning)
     return _Word("", None, "", False, Reason.FORM_PUNCTUATION, leaning)
+
+
+def _fault(words: list[_Word | None], index: int, alone: bool) -> Reason | None:
+    """What is wrong with a placeholder, if it stands `alone`, or with what cannot be read as a word."""
+    word = words[index]
+    if word is not None:
+        return word.fault
+    return Reason.FORM_PLACEHOLDER_UNCLOSED if alone and index and not _closed(words[index - 1]) else None
 
 
 def _closed(word: _Word | None) -> bool:
