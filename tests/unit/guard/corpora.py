@@ -8,6 +8,8 @@ ROOT = Path(__file__).parent.parent.parent.parent
 DEV = ROOT / "harness" / "data" / "guard-dev.jsonl"
 MODELLIKE = ROOT / "tests" / "corpora" / "modellike-dev.jsonl"
 EXTRA = tuple(ROOT / "tests" / "corpora" / f"guard-extra-{name}.jsonl" for name in "abcd")
+HELD = (ROOT / "tests" / "corpora" / "guard-held-f.jsonl",)
+"""Written apart and never tuned on: only their rates may be looked at."""
 
 
 def rows(*paths: Path) -> tuple[Row, ...]:
