@@ -40,6 +40,7 @@ __all__ = [
     "Lexicon",
     "Reading",
     "denied_category",
+    "is_denied_word",
     "lexicon",
     "lexicon_digest",
     "respelled_category",
@@ -405,6 +406,18 @@ def denied_category(word: str) -> str | None:
             if _close({}, entry.slots, jamo[end:]) is not None:
                 return entry.tag
     return None
+
+
+@lru_cache(_CACHED_WORDS)
+def is_denied_word(word: str) -> bool:
+    """Whether `word` is a refused stem with an ending of its own, and nothing more."""
+    entries = _denied_entries()
+    jamo = decompose(word[:_LONGEST_WORD])
+    return any(
+        _close({}, entry.slots.replace(_PREFIX, ""), jamo[end:]) is not None
+        for end in range(len(jamo), 0, -1)
+        for entry in entries.get(jamo[:end], ())
+    )
 
 
 @lru_cache(_CACHED_WORDS)

@@ -45,10 +45,10 @@ def _respelled(word: str) -> bool:
 
     Syllables outside KS X 1001 are almost only respellings; the codec writes the others in two bytes.
     """
-    if len(word.encode("euc_kr", "replace")) != 2 * len(word) or respelled_category(word) is not None:
-        return True
     drawn = drawn_in(word)
-    if drawn != word and lexicon().read(drawn).kind != Kind.UNKNOWN:
+    if len(word.encode("euc_kr", "replace")) != 2 * len(word) or respelled_category(drawn) is not None:
+        return True
+    if drawn != word and (lexicon().read(drawn).kind != Kind.UNKNOWN or named(drawn)[0] is not Reason.GUARD_VOCABULARY):
         return True
     return any(denied_category(spelling) is not None for spelling in plainer(word))
 

@@ -25,6 +25,7 @@ from kexpr.guard.form import MARK, Refusal, check_form
 from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon
 from kexpr.guard.morphology import HONORIFIC
 from kexpr.guard.ngrams import limit, weight
+from kexpr.guard.readings import halved, readings
 from kexpr.guard.strange import hidden, named, tolerated
 from kexpr.manifest import PlaceholderKind, Slot
 
@@ -116,21 +117,16 @@ def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     refused = _words(lexis, text, prose, slot)
     if refused is not None:
         return refused
-    return _phrase(lexis, prose) or _likeness(prose) or _set_apart(lexis, prose, slot) or _ACCEPTED
+    return _phrase(lexis, prose) or _likeness(prose) or _otherwise(lexis, prose, slot) or _ACCEPTED
 
 
-_APART: Final = re.compile("(?<=[가-힣]{2}) (?=(?:이|가|은|는|을|를|도|에|의)(?: |$))")
-
-
-def _set_apart(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
-    """Refused for what it says once a particle that stands alone is back at its noun (열 이 나면)."""
-    if _APART.search(prose) is None:
-        return None
-    whole = _APART.sub("", prose)
-    found = _words(lexis, whole, whole, slot) or _phrase(lexis, whole)
-    return (
-        None if found is None or found.reason is Reason.GUARD_VOCABULARY else Decision(found.reason, found.layer, None)
-    )
+def _otherwise(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
+    """Refused for what it says when it is read otherwise."""
+    for reading, known in readings(prose):
+        refused = _phrase(lexis, reading) or (_words(lexis, reading, reading, slot) if known else None)
+        if refused is not None:
+            return Decision(refused.reason, refused.layer, None)
+    return Decision(Reason.FORM_RESPELLING, "unicode", None) if halved(prose) else None
 
 
 _WORD_START: Final = re.compile("(?<![가-힣])[가-힣]")
@@ -289,14 +285,17 @@ def _sentence_from(words: list[_Word | None], index: int) -> list[_Word]:
     return reached
 
 
+_PAUSE: Final = ("", ",")
+
+
 def _split(words: list[_Word | None], index: int) -> bool:
     """Whether the unknown word at `index` is half of one that is known."""
     word = words[index]
     before = words[index - 1] if index else None
     after = words[index + 1] if index + 1 < len(words) else None
     return word is not None and (
-        (before is not None and not before.stop and hidden(before.core, word.core))
-        or (after is not None and not word.stop and hidden(word.core, after.core))
+        (before is not None and before.stop in _PAUSE and hidden(before.core, word.core))
+        or (after is not None and word.stop in _PAUSE and hidden(word.core, after.core))
     )
 
 

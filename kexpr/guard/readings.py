@@ -1,0 +1,82 @@
+"""The other ways to read a text: what it says if its spelling hides something.
+
+a particle that stands alone is back at its noun      첫눈 이 내릴 때
+a strange word is spelled plainly                     서라베, 바아앙식을
+a strange word is two words run together              누가믿겠어요
+a strange word and its neighbour are one word         그 렇지요
+two neighbours are the halves of a refused word       주 말에
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from kexpr.guard.form import MARK
+from kexpr.guard.lexicon import Kind, is_denied_word, lexicon
+from kexpr.guard.plainer import plainer
+
+__all__ = ["halved", "readings"]
+
+_CORE: Final = re.compile("[가-힣]+")
+_APART: Final = re.compile("(?<![가-힣])([가-힣]+)[·…,]? ?(이|은|는|을|를|에|의|도)(?![가-힣])")
+_SINGLE: Final = re.compile("(?<![가-힣])[가-힣](?![가-힣])")
+_CACHED_WORDS: Final = 4096
+_ENDS: Final = ".,!?…:;"
+_POINTING: Final = frozenset(["이", "그", "저"])
+
+
+def readings(prose: str) -> Iterator[tuple[str, bool]]:
+    """(prose read otherwise, whether every word that changed is known)."""
+    glued = _APART.sub(lambda found: _if_known(found[1] + found[2], found[0]), prose)
+    if glued != prose:
+        yield glued, True
+    written = prose.split(" ")
+    for index, word in enumerate(written):
+        core = _strange(word)
+        if core is None:
+            continue
+        for spelling in plainer(core[0]):
+            yield _with(written, index, index + 1, word.replace(core[0], spelling)), _known(spelling)
+        for at in range(1, len(core[0])):
+            if _known(core[0][:at]) and _known(core[0][at:]):
+                yield _with(written, index, index + 1, f"{word[: core.start() + at]} {word[core.start() + at :]}"), True
+        for at in (index, index + 1):
+            if 0 < at < len(written) and MARK not in written[at - 1] + written[at]:
+                yield _with(written, at - 1, at + 1, written[at - 1].rstrip(",") + written[at]), False
+
+
+def halved(prose: str) -> bool:
+    """Whether two known neighbours, one of a single syllable, are together a refused word and nothing more."""
+    if _SINGLE.search(prose) is None:
+        return False
+    written = prose.split(" ")
+    for before, after in pairwise(written):
+        if MARK in before + after or before[-1:] in _ENDS:
+            continue
+        first, second = "".join(_CORE.findall(before)), "".join(_CORE.findall(after))
+        if 1 not in (len(first), len(second)) or first in _POINTING or lexicon().read(second).auxiliary is not None:
+            continue
+        if is_denied_word(first + second):
+            return True
+    return False
+
+
+@lru_cache(_CACHED_WORDS)
+def _strange(word: str) -> re.Match[str] | None:
+    """The Hangul of a word as written, if it is not known."""
+    core = None if MARK in word else _CORE.search(word)
+    return None if core is None or _known(core[0]) else core
+
+
+def _known(word: str) -> bool:
+    return lexicon().read(word).kind != Kind.UNKNOWN
+
+
+def _if_known(word: str, otherwise: str) -> str:
+    return word if _known(word) else otherwise
+
+
+def _with(written: Sequence[str], start: int, end: int, word: str) -> str:
+    return " ".join((*written[:start], word, *written[end:]))
