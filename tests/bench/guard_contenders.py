@@ -110,14 +110,17 @@ def llm_guard() -> Refuses:
 
 
 def kiwi() -> Refuses:
+    """Nouns and adverbs by their form, verbs by their lemma. Endings are not looked up: 면 is noodles, too."""
     tokenize = importlib.import_module("kiwipiepy").Kiwi().tokenize
-    nouns, verbs = refused_stems("noun", "word"), refused_stems("verb")
+    words, verbs = refused_stems("noun", "word"), refused_stems("verb")
 
     def refuses(text: str) -> bool:
         before = ""
         for form, tag, *_ in tokenize(text):
-            verbal = tag.startswith(("V", "XSV", "XSA"))
-            if form in (verbs if verbal else nouns) or (verbal and before + form in verbs):
+            if tag.startswith(("V", "XSV", "XSA")):
+                if form in verbs or before + form in verbs:
+                    return True
+            elif tag.startswith(("N", "XR", "MA", "MM", "IC")) and form in words:
                 return True
             before = form if tag.startswith(("N", "XR")) else ""
         return False

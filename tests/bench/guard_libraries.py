@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from harness.guardscore import TOKEN, CorpusInvalid, Label, Row, load_corpus
 from kexpr.guard import judge, warm
@@ -25,14 +25,17 @@ from tests.bench.guard_speed import forget_words
 __all__ = ["Measured", "main", "measure", "rates"]
 
 Refusals = Callable[[Row], bool]
+TRICKS: Final = frozenset({"hanja", "jamo", "punctuation", "respelling", "spacing"})
 
 
 class Measured(NamedTuple):
-    """Median microseconds a text, and of the rows how many of the refused and of the harmless were refused."""
+    """Median microseconds a text, and shares of the rows that were refused."""
 
     name: str
     us: float
     recall: float
+    plain_recall: float
+    """Of the reject rows that are refused for their words as written: no trick of spelling, no fault of form."""
     false_rejection: float
 
 
@@ -56,11 +59,16 @@ def contenders() -> tuple[dict[str, Refusals], dict[str, str]]:
     return here, missing
 
 
-def rates(refuses: Refusals, rows: Sequence[Row]) -> tuple[float, float]:
-    """(share of the reject rows that are refused, share of the accept rows that are)."""
-    refused = {label: [refuses(row) for row in rows if row.label is label] for label in (Label.REJECT, Label.ACCEPT)}
-    recall, false_rejection = (sum(each) / len(each) if each else 0.0 for each in refused.values())
-    return recall, false_rejection
+def rates(refuses: Refusals, rows: Sequence[Row]) -> tuple[float, float, float]:
+    """(recall, recall without tricks and faults of form, false rejection)."""
+    rejects = [row for row in rows if row.label is Label.REJECT]
+    plain = [row for row in rejects if row.technique not in TRICKS and row.category != "form"]
+    accepts = [row for row in rows if row.label is Label.ACCEPT]
+    return _share(refuses, rejects), _share(refuses, plain), _share(refuses, accepts)
+
+
+def _share(refuses: Refusals, rows: Sequence[Row]) -> float:
+    return sum(map(refuses, rows)) / len(rows) if rows else 0.0
 
 
 def measure(here: dict[str, Refusals], rows: Sequence[Row], rounds: int) -> list[Measured]:
@@ -91,9 +99,9 @@ def main(arguments: Sequence[str]) -> int:
     here, missing = contenders()
     print(f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}")
     print(f"{len(rows)} rows, {options.rounds} rounds in turn, medians\n")
-    print("| what | µs a text | recall | false rejection |\n| --- | --- | --- | --- |")
-    for each in measure(here, rows, options.rounds):
-        print(f"| {each.name} | {each.us:.0f} | {100 * each.recall:.1f} % | {100 * each.false_rejection:.1f} % |")
+    print("| what | µs a text | recall | recall, no tricks | false rejection |\n| --- | --- | --- | --- | --- |")
+    for name, us, *shares in measure(here, rows, options.rounds):
+        print(f"| {name} | {us:.0f} | {' | '.join(f'{100 * share:.1f} %' for share in shares)} |")
     print(f"\nStrict response and guard, 8 slots of recorded prose: {eight:.0f} µs.")
     for name, why in missing.items():
         print(f"Skipped: {name}: {why}.")
