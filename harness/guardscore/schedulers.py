@@ -1,32 +1,31 @@
-"""Where a bulk of rows is judged: a pool of processes, or the workers of a Dask scheduler (extra `scale`).
+"""Where a bulk of rows is judged: this process, a pool of processes, or the workers of a Dask scheduler.
 
-Lines go out in chunks and verdicts come back in order, so that the result is that of one process. A scheduler's workers
-run what they are sent, and the lines travel in clear unless the address is tls://: only a scheduler that is trusted
-with both may be named.
+Lines go out in chunks, as the file is read, and verdicts come back in order, so that the result is that of one process.
 """
 
-import logging
 import os
+import signal
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from itertools import islice
+from itertools import chain, islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from harness.guardscore.corpus import CorpusInvalid, numbered_lines
+from harness.guardscore.corpus import numbered_lines
 from harness.guardscore.verdicts import Chunk, Judged, Verdict, judged
 from kexpr.guard import lexicon_digest
 
-__all__ = ["Run", "SchedulerUnusable", "in_bulk", "in_pool", "in_process", "on_dask", "verdicts_of"]
+__all__ = ["Run", "SchedulerUnusable", "ahead_of", "in_bulk", "in_pool", "in_process", "on_dask", "verdicts_of"]
 
-POOL_BYTES: Final = 20_000_000
-"""Size from which a pool is worth the time that its processes take to start: some 80,000 rows (`reports/guard.md`)."""
-CHUNK_ROWS: Final = 2_000
-CONNECT_SECONDS: Final = 10
-Run = Callable[[Path], Iterable[Judged]]
-"""The parts of a corpus, judged, in its order."""
+CHUNK_ROWS: Final = 1_000
+POOL_ROWS: Final = 10_000
+"""Rows from which a pool is worth the time that its processes take to start."""
+Run = Callable[[Iterable[Chunk]], Iterable[Judged]]
+"""Judges chunks, in their order."""
+_Handle = TypeVar("_Handle")
 
 
 class SchedulerUnusable(Exception):
@@ -35,49 +34,55 @@ class SchedulerUnusable(Exception):
 
 def verdicts_of(path: Path, run: Run) -> list[Verdict]:
     """One verdict for each row of `path`; raises `CorpusInvalid` and `SchedulerUnusable`."""
-    return merged(run(path))
+    return merged(run(chunks(path)))
 
 
-def in_bulk(path: Path) -> Iterable[Judged]:
-    """This process for a small corpus, otherwise one process for each core."""
-    return in_pool(path) if path.is_file() and path.stat().st_size >= POOL_BYTES else in_process(path)
+def in_bulk(parts: Iterable[Chunk]) -> Iterable[Judged]:
+    """This process for less than `POOL_ROWS`, otherwise one process for each core."""
+    parts = iter(parts)
+    first = list(islice(parts, -(-POOL_ROWS // CHUNK_ROWS)))
+    run = in_pool if sum(len(part.lines) for part in first) >= POOL_ROWS else in_process
+    return run(chain(first, parts))
 
 
-def in_process(path: Path) -> Iterator[Judged]:
-    return map(judged, chunks(path))
+def in_process(parts: Iterable[Chunk]) -> Iterator[Judged]:
+    return map(judged, parts)
 
 
-def in_pool(path: Path) -> Iterator[Judged]:
-    """A process for each core; raises `SchedulerUnusable` if one of them dies."""
+def in_pool(parts: Iterable[Chunk]) -> Iterator[Judged]:
+    """A process for each core; raises `SchedulerUnusable` if one of them dies.
+
+    The processes are spawned, so that they hold nothing of this one.
+    """
+    processes = os.cpu_count() or 1
+    pool = ProcessPoolExecutor(processes, get_context("spawn"))
     try:
-        with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-            yield from pool.map(judged, chunks(path))
+        for handle in ahead_of(parts, lambda part: _submitted(pool, part), 2 * processes):
+            yield handle.result()
     except BrokenProcessPool:
         raise SchedulerUnusable("a process of the pool died") from None
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _submitted(pool: ProcessPoolExecutor, part: Chunk) -> Future[Judged]:
+    """A process that is started here inherits the mask, and leaves an interrupt to this one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return pool.submit(judged, part)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def on_dask(address: str) -> Run:
-    """The workers of the scheduler at `address`; the result raises `SchedulerUnusable`."""
+    """The workers of the scheduler at `address`; running raises `SchedulerUnusable`."""
 
-    def run(path: Path) -> Iterable[Judged]:
+    def run(parts: Iterable[Chunk]) -> Iterable[Judged]:
         try:
-            from distributed import Client
+            from harness.guardscore.cluster import judged_at
         except ImportError:
             raise SchedulerUnusable("a scheduler needs the extra `scale`") from None
-        logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)  # it would show what a worker raised
-        parts = list(chunks(path))
-        try:
-            with Client(address, timeout=CONNECT_SECONDS, set_as_default=False) as client:  # type: ignore[no-untyped-call]
-                if not client.scheduler_info()["workers"]:
-                    raise SchedulerUnusable("the scheduler has no worker")
-                judgements: list[Judged] = client.gather(client.map(judged, parts, pure=False))
-                return judgements
-        except (SchedulerUnusable, CorpusInvalid):
-            raise
-        except OSError:
-            raise SchedulerUnusable("the scheduler cannot be reached") from None
-        except Exception:  # noqa: BLE001 - whatever a worker raised; its words may hold anything
-            raise SchedulerUnusable("a worker failed; it needs this version of kexpr[harness]") from None
+        return judged_at(address, parts)
 
     return run
 
@@ -87,6 +92,17 @@ def chunks(path: Path) -> Iterator[Chunk]:
     lines = numbered_lines(path)
     while part := tuple(islice(lines, CHUNK_ROWS)):
         yield Chunk(part)
+
+
+def ahead_of(parts: Iterable[Chunk], submit: Callable[[Chunk], _Handle], ahead: int) -> Iterator[_Handle]:
+    """What `submit` gives for each part, in order; at most `ahead` are under way beside the one that is waited for."""
+    under_way: deque[_Handle] = deque()
+    for part in parts:
+        under_way.append(submit(part))
+        if len(under_way) > ahead:
+            yield under_way.popleft()
+    while under_way:
+        yield under_way.popleft()
 
 
 def merged(parts: Iterable[Judged]) -> list[Verdict]:

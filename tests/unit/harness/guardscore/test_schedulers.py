@@ -1,6 +1,12 @@
 """The same result wherever the rows are judged, and no row's text in anything but the file."""
 
+import os
 import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -8,7 +14,16 @@ from hypothesis import strategies as st
 
 from harness.cli import main
 from harness.guardscore import CorpusInvalid, load_corpus, score, score_file
-from harness.guardscore.schedulers import SchedulerUnusable, chunks, in_pool, in_process, merged, on_dask
+from harness.guardscore.schedulers import (
+    SchedulerUnusable,
+    ahead_of,
+    chunks,
+    in_bulk,
+    in_pool,
+    in_process,
+    merged,
+    on_dask,
+)
 from harness.guardscore.verdicts import Chunk, Judged, judged
 from kexpr.exits import Exit
 from kexpr.guard import lexicon_digest
@@ -41,6 +56,66 @@ def test_chunks_hold_every_line_once_in_order(size, rows, tmp_path_factory):
         parts = [part.lines for part in chunks(path)]
     assert [line.strip() for part in parts for _, line in part] == [f"line {number}" for number in range(rows)]
     assert all(len(part) == size for part in parts[:-1])
+
+
+@given(parts=st.integers(0, 40), ahead=st.integers(1, 12))
+def test_parts_go_out_in_order_and_few_at_a_time(parts, ahead):
+    all_parts = [Chunk(((number, ""),)) for number in range(parts)]
+    sent: list[Chunk] = []
+
+    def submit(part):
+        sent.append(part)
+        return part
+
+    for waited_for, handle in enumerate(ahead_of(all_parts, submit, ahead)):
+        assert handle is all_parts[waited_for]
+        assert len(sent) <= waited_for + 1 + ahead
+    assert sent == all_parts
+
+
+@pytest.mark.parametrize(("rows", "pooled"), [(0, False), (29, False), (30, True), (95, True)])
+def test_only_a_bulk_is_worth_a_pool(rows, pooled, monkeypatch):
+    ran: list[tuple[str, int]] = []
+    for name in ("in_pool", "in_process"):
+
+        def run(parts, name=name):
+            ran.append((name, sum(len(part.lines) for part in parts)))
+            return ()
+
+        monkeypatch.setattr(f"harness.guardscore.schedulers.{name}", run)
+    monkeypatch.setattr("harness.guardscore.schedulers.POOL_ROWS", 30)
+    parts = [Chunk(((1, ""),) * min(10, rows - start)) for start in range(0, rows, 10)]
+    monkeypatch.setattr("harness.guardscore.schedulers.CHUNK_ROWS", 10)
+    assert list(in_bulk(parts)) == []
+    assert ran == [("in_pool" if pooled else "in_process", rows)]
+
+
+def dies(chunk):
+    os._exit(1)
+
+
+def test_a_process_of_the_pool_dies(monkeypatch):
+    monkeypatch.setattr("harness.guardscore.schedulers.judged", dies)
+    with pytest.raises(SchedulerUnusable, match="a process of the pool died"):
+        score_file(DEV, in_pool)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sees the pool's processes in /proc")
+def test_an_interrupt_ends_the_pool_without_a_word(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("\n".join(ROW % (f"x-{number}", "오늘 이야기예요.") for number in range(200_000)), "utf-8")
+    command = [str(Path(sys.executable).with_name("kexpr-harness")), "guard", "score", "--corpus", str(path)]
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, text=True)
+    while not Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text():
+        time.sleep(0.05)
+    os.killpg(run.pid, signal.SIGINT)
+    out, err = run.communicate(timeout=20)
+    assert (out + err).strip() == ""
+    assert run.returncode == 130
+    with pytest.raises(ProcessLookupError):
+        for _ in range(100):  # multiprocessing's own tracker of resources ends a moment later
+            os.killpg(run.pid, 0)
+            time.sleep(0.1)
 
 
 def test_verdicts_on_another_lexicon_are_not_taken():
