@@ -38,6 +38,7 @@ __all__ = [
     "PERSON",
     "Kind",
     "Lexicon",
+    "Phrases",
     "Reading",
     "denied_category",
     "is_denied_word",
@@ -144,7 +145,7 @@ class Lexicon:
     auxiliaries: Mapping[str, str]
     contexts: Mapping[str, LazyPattern]
     phrases: Mapping[str, Phrases]
-    """By the syllable they begin with."""
+    """By how they begin: a syllable, or two characters (then with those that begin with the syllable alone)."""
     open_phrases: Phrases
     read: Callable[[str], Reading]
 
@@ -331,19 +332,22 @@ def _load_context(entries: _Entries) -> dict[str, LazyPattern]:
 
 
 def _denied_phrases() -> tuple[Mapping[str, Phrases], Phrases]:
-    """The `category.phrase` sections: by the syllable they begin with, and those that may begin with any."""
-    begun: dict[str, list[tuple[Reason, str]]] = {}
-    others: list[tuple[Reason, str]] = []
-    for name, lines in sections("denied.txt"):
-        if name.endswith(".phrase"):
-            reason = Reason(f"guard.{name.partition('.')[0]}")
-            for line in lines:
-                phrase = reason, _SHORTHAND.sub(lambda found: _MEANING[found[0]], line)
-                for head in _heads(line):
-                    begun.setdefault(head, []).append(phrase)
-                if not _heads(line):
-                    others.append(phrase)
-    return {head: Phrases(phrases) for head, phrases in begun.items()}, Phrases(others)
+    """The `category.phrase` sections: by how they begin, and those that may begin with any syllable."""
+    phrases = [
+        (_heads(line), (Reason(f"guard.{name.partition('.')[0]}"), _written_out(line)))
+        for name, lines in sections("denied.txt")
+        if name.endswith(".phrase")
+        for line in lines
+    ]
+    begun = {
+        head: Phrases([phrase for heads, phrase in phrases if heads & {head, head[0]}])
+        for head in frozenset().union(*(heads for heads, _ in phrases))
+    }
+    return begun, Phrases([phrase for heads, phrase in phrases if not heads])
+
+
+def _written_out(line: str) -> str:
+    return _SHORTHAND.sub(lambda found: _MEANING[found[0]], line)
 
 
 _MEANING: Final = {
@@ -355,11 +359,11 @@ _MEANING: Final = {
 _SHORTHAND: Final = re.compile("~|{[ㄴㄹ]}")
 _BEHIND: Final = re.compile(r"(?:\((?:\?<[=!][^()]*|\?:(?:\(\?<[=!][^()]*\)\|?)+)\))*")
 _CHOICE: Final = re.compile(r"\(\?:([가-힣 ?|]+)\)(?!\?)")
-_LITERAL: Final = re.compile("([가-힣])(?!\\?)")
+_LITERAL: Final = re.compile("([가-힣](?:[가-힣 ](?![?~]))?)(?!\\?)")
 
 
 def _heads(pattern: str) -> frozenset[str]:
-    """The syllables that `pattern` can begin with, after what it asks for behind it; none if any can."""
+    """How `pattern` can begin, after what it asks for behind it: a syllable or two characters; none if with any."""
     pattern = _BEHIND.sub("", pattern, count=1)
     choice = _CHOICE.match(pattern)
     found = [_LITERAL.match(part) for part in (choice[1].split("|") if choice else [pattern])]

@@ -19,20 +19,18 @@ from kexpr.guard.plainer import plainer
 
 __all__ = ["halved", "readings"]
 
-_CORE: Final = re.compile("[가-힣]+")
+_HANGUL: Final = re.compile("[가-힣]+")
 _APART: Final = re.compile("(?<![가-힣])([가-힣]+)[·…,]? ?(이|은|는|을|를|에|의|도)(?![가-힣])")
-_SINGLE: Final = re.compile("(?<![가-힣])[가-힣](?![가-힣])")
 _CACHED_WORDS: Final = 4096
 _ENDS: Final = ".,!?…:;"
 _POINTING: Final = frozenset(["이", "그", "저"])
 
 
-def readings(prose: str) -> Iterator[tuple[str, bool]]:
-    """(prose read otherwise, whether every word that changed is known)."""
+def readings(prose: str, written: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """(prose read otherwise, whether every word that changed is known); `written` are its words."""
     glued = _APART.sub(lambda found: _if_known(found[1] + found[2], found[0]), prose)
     if glued != prose:
         yield glued, True
-    written = prose.split(" ")
     for index, word in enumerate(written):
         core = _strange(word)
         if core is None:
@@ -47,26 +45,34 @@ def readings(prose: str) -> Iterator[tuple[str, bool]]:
                 yield _with(written, at - 1, at + 1, written[at - 1].rstrip(",") + written[at]), False
 
 
-def halved(prose: str) -> bool:
+def halved(written: Sequence[str]) -> bool:
     """Whether two known neighbours, one of a single syllable, are together a refused word and nothing more."""
-    if _SINGLE.search(prose) is None:
-        return False
-    written = prose.split(" ")
-    for before, after in pairwise(written):
-        if MARK in before + after or before[-1:] in _ENDS:
-            continue
-        first, second = "".join(_CORE.findall(before)), "".join(_CORE.findall(after))
-        if 1 not in (len(first), len(second)) or first in _POINTING or lexicon().read(second).auxiliary is not None:
-            continue
-        if is_denied_word(first + second):
-            return True
-    return False
+    cores = list(map(_core, written))
+    return any(
+        1 in (len(first), len(second)) and written[index][-1] not in _ENDS and _are_halves(first, second)
+        for index, (first, second) in enumerate(pairwise(cores))
+    )
+
+
+@lru_cache(_CACHED_WORDS)
+def _core(word: str) -> str:
+    """The Hangul of a word as written; nothing of a placeholder."""
+    return "" if MARK in word else "".join(_HANGUL.findall(word))
+
+
+def _are_halves(first: str, second: str) -> bool:
+    return (
+        bool(first and second)
+        and first not in _POINTING
+        and lexicon().read(second).auxiliary is None
+        and is_denied_word(first + second)
+    )
 
 
 @lru_cache(_CACHED_WORDS)
 def _strange(word: str) -> re.Match[str] | None:
     """The Hangul of a word as written, if it is not known."""
-    core = None if MARK in word else _CORE.search(word)
+    core = None if MARK in word else _HANGUL.search(word)
     return None if core is None or _known(core[0]) else core
 
 

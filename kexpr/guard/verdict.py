@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 
 from kexpr.codes import Reason, SlotKind
 from kexpr.guard.form import MARK, Refusal, check_form
-from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon
+from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Phrases, Reading, denied_category, lexicon
 from kexpr.guard.morphology import HONORIFIC
 from kexpr.guard.ngrams import limit, weight
 from kexpr.guard.readings import halved, readings
@@ -114,38 +114,56 @@ def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     if isinstance(prose, Refusal):
         return Decision(prose.reason, _FORM_LAYER.get(prose.reason, "form"), prose.span)
     lexis = lexicon()
-    refused = _words(lexis, text, prose, slot)
-    if refused is not None:
-        return refused
-    return _phrase(lexis, prose) or _likeness(prose) or _otherwise(lexis, prose, slot) or _ACCEPTED
+    written = prose.split(" ")
+    words = list(map(_word, written))
+    return (
+        _words(lexis, text, written, words, slot)
+        or _phrase(lexis, prose, written)
+        or _likeness(written, words)
+        or _otherwise(lexis, prose, written, slot)
+        or _ACCEPTED
+    )
 
 
-def _otherwise(lexis: Lexicon, prose: str, slot: Slot) -> Decision | None:
+def _otherwise(lexis: Lexicon, prose: str, written: list[str], slot: Slot) -> Decision | None:
     """Refused for what it says when it is read otherwise."""
-    for reading, known in readings(prose):
-        refused = _phrase(lexis, reading) or (_words(lexis, reading, reading, slot) if known else None)
+    for reading, known in readings(prose, written):
+        anew = reading.split(" ")
+        refused = _phrase(lexis, reading, anew)
+        if refused is None and known:
+            refused = _words(lexis, reading, anew, list(map(_word, anew)), slot)
         if refused is not None:
             return Decision(refused.reason, refused.layer, None)
-    return Decision(Reason.FORM_RESPELLING, "unicode", None) if halved(prose) else None
+    return Decision(Reason.FORM_RESPELLING, "unicode", None) if halved(written) else None
 
 
 _WORD_START: Final = re.compile("(?<![가-힣])[가-힣]")
 
 
-def _phrase(lexis: Lexicon, prose: str) -> Decision | None:
+def _phrase(lexis: Lexicon, prose: str, written: list[str]) -> Decision | None:
     found = lexis.open_phrases.search(prose)
-    for start in _WORD_START.finditer(prose):
+    start = 0
+    for word in written:
+        for offset, phrases in _begun(word):
+            found = found or phrases.match(prose, start + offset)
         if found is not None:
-            break
-        phrases = lexis.phrases.get(start[0])
-        found = phrases.match(prose, start.start()) if phrases else None
-    return None if found is None else Decision(found[0], "phrases", found[1])
+            return Decision(found[0], "phrases", found[1])
+        start += len(word) + 1
+    return None
 
 
-def _likeness(prose: str) -> Decision | None:
+@lru_cache(_CACHED_WORDS)
+def _begun(word: str) -> tuple[tuple[int, Phrases], ...]:
+    """(offset, the refused phrases that may begin there) of one word as written."""
+    begun = lexicon().phrases
+    starts = [found.start() for found in _WORD_START.finditer(word)]
+    phrases = [(start, begun.get(f"{word} "[start : start + 2]) or begun.get(word[start])) for start in starts]
+    return tuple((start, each) for start, each in phrases if each is not None)
+
+
+def _likeness(written: list[str], words: list[_Word | None]) -> Decision | None:
     """Refused for looking like refused text as a whole; the span is the word that does so most."""
-    written = prose.split(" ")
-    weights = [word.weight if word else 0 for word in map(_word, written)]
+    weights = [word.weight if word else 0 for word in words]
     if sum(weights) <= limit():
         return None
     heaviest = max(range(len(weights)), key=weights.__getitem__)
@@ -153,9 +171,7 @@ def _likeness(prose: str) -> Decision | None:
     return Decision(Reason.GUARD_VOCABULARY, "ngrams", (start, start + len(written[heaviest])))
 
 
-def _words(lexis: Lexicon, text: str, prose: str, slot: Slot) -> Decision | None:
-    written = prose.split(" ")
-    words = [_word(word) for word in written]
+def _words(lexis: Lexicon, text: str, written: list[str], words: list[_Word | None], slot: Slot) -> Decision | None:
     alone = slot.placeholders[0].kind is PlaceholderKind.SENTENCE
     carried: int | None = None
     strange = False
@@ -303,7 +319,7 @@ def _joined(words: list[_Word | None], index: int) -> Reason | None:
     """A refused word spelled with inner spaces: one-syllable words in a row, and the word after them, read joined."""
     row = 0
     run = ""
-    for word in words[index:]:
+    for word in words[index : index + _LONGEST_RUN]:
         if word is None or word.reading is None:
             break
         run += word.core

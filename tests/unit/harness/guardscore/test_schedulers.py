@@ -143,7 +143,8 @@ def test_only_an_address_that_says_how_is_taken(address, capsys):
 
 
 def test_a_scheduler_needs_the_extra(monkeypatch, capsys):
-    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    monkeypatch.delitem(sys.modules, "harness.guardscore.cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
     assert main(["guard", "score", "--corpus", str(DEV), "--scheduler", "tcp://127.0.0.1:1"]) == Exit.INVALID
     assert "`scale`" in capsys.readouterr().err
 
