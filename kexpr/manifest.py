@@ -3,6 +3,7 @@
 A manifest is an ordered list of frozen segments and slots. Everything content-bearing is left out of every `repr`.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -119,27 +120,30 @@ def utf16_length(text: str) -> int:
 
 def expand(slot: Slot, text: SlotText) -> str:
     """The slot's text with each token replaced by its expansion, exactly once and in order."""
-    tokens_fit = len(text.tokens) == len(slot.placeholders) and all(text.tokens)
-    if not tokens_fit or any(text.text.count(token) != 1 for token in text.tokens):
+    if len(text.tokens) != len(slot.placeholders):
         raise Rejected(Reason.COMPOSE_EXPANSION)
+    prose: list[str] = []
     pieces: list[str] = []
     rest = text.text
     for token, placeholder in zip(text.tokens, slot.placeholders, strict=True):
-        before, found, rest = rest.partition(token)
-        if not found:
+        if not token or text.text.count(token) != 1 or token not in rest:
             raise Rejected(Reason.COMPOSE_EXPANSION)
-        _refuse_numeric(before)
+        before, _, rest = rest.partition(token)
+        prose.append(before)
         pieces += (before, placeholder.expansion)
-    _refuse_numeric(rest)
+    if _has_numeric("".join((*prose, rest))):
+        raise Rejected(Reason.COMPOSE_NUMERIC_TOKEN)
     expanded = "".join((*pieces, rest))
     if len(expanded) > slot.caps.expanded:
         raise Rejected(Reason.COMPOSE_EXPANDED_CAP)
     return expanded
 
 
-def _refuse_numeric(prose: str) -> None:
-    if any(map(str.isnumeric, prose)):
-        raise Rejected(Reason.COMPOSE_NUMERIC_TOKEN)
+_ALPHANUMERIC_BUT_HANGUL: Final = re.compile(r"[^\W가-힣]")
+
+
+def _has_numeric(prose: str) -> bool:
+    return _ALPHANUMERIC_BUT_HANGUL.search(prose) is not None and any(map(str.isnumeric, prose))
 
 
 def compose(manifest: Manifest, texts: Sequence[SlotText]) -> str:

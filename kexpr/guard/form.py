@@ -29,12 +29,13 @@ class Refusal(NamedTuple):
     span: _Span
 
 
-_FOREIGN: Final = re.compile(f"[^가-힣 .,!?…·:;()'\"{HANJA}-]")
+_PLAIN: Final = re.compile(f"[ {MARK}]*[가-힣][가-힣 .,!?…{MARK}]*")
+_FOREIGN: Final = re.compile(f"[^가-힣 .,!?…·:;()'\"{HANJA}{MARK}-]")
 _JAMO: Final = re.compile("[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\ud7b0-\ud7fb\uffa0-\uffdc]")
 _ANY_HANJA: Final = re.compile(f"[{HANJA}]")
-_SPACING: Final = re.compile(r"^ | $|  | (?=[.,!?…:;)])|\( ")
-_PAIR: Final = re.compile(r"""(?<![^ ('"])(?:\((?! )[^()'"]+(?<! )\)|'(?! )[^()'"]+(?<! )'|"(?! )[^()'"]+(?<! )")""")
+_SPACING: Final = re.compile(r" (?: |$|(?<=^ )|(?=[.,!?…:;)]))|\( ")
 _PAIRED_MARK: Final = re.compile("""[()'"]""")
+_CLOSING: Final = {"(": ")", "'": "'", '"': '"'}
 _BRACKETED: Final = re.compile("⟦[^⟦⟧]*⟧")
 _SYLLABLE: Final = re.compile("[가-힣]")
 _AFTER_NOUN: Final = re.compile(r"""['")]*([가-힣]*)['")]*[.,!?…:;]*(?:$| )""")
@@ -49,10 +50,16 @@ def check_form(text: str, slot: Slot, tokens: Sequence[str]) -> str | Refusal:
     if isinstance(spans, Refusal):
         return spans
     prose = _masked(text, spans)
-    refusal = _length(text, spans, slot) or _characters(text, prose) or _spacing(text) or _pairs(prose)
+    plain = _PLAIN.fullmatch(prose) is not None
+    refusal = (
+        _length(prose, slot)
+        or (None if plain else _characters(text, prose))
+        or _spacing(text)
+        or (None if plain else _pairs(prose))
+    )
     if refusal is not None:
         return refusal
-    if _ANY_HANJA.search(prose):
+    if not plain and _ANY_HANJA.search(prose):
         read = read_aloud(prose)
         if read is None:
             return Refusal(Reason.FORM_HANJA, None)
@@ -67,6 +74,19 @@ def check_form(text: str, slot: Slot, tokens: Sequence[str]) -> str | Refusal:
 
 def _placed(text: str, tokens: Sequence[str]) -> list[tuple[int, int]] | Refusal:
     """Where the tokens stand: each exactly once, in order, and no other bracket of their kind."""
+    spans: list[tuple[int, int]] = []
+    end = 0
+    for token in tokens:
+        start = text.find(token, end)
+        end = start + len(token)
+        spans.append((start, end))
+        if start < 0:
+            return _misplaced(text, tokens)
+    return spans if text.count("⟦") == text.count("⟧") == len(spans) else _misplaced(text, tokens)
+
+
+def _misplaced(text: str, tokens: Sequence[str]) -> Refusal:
+    """Why the tokens do not stand as they should."""
     found = [(match.span(), match[0]) for match in _BRACKETED.finditer(text)]
     for span, token in found:
         if token not in tokens:
@@ -81,9 +101,7 @@ def _placed(text: str, tokens: Sequence[str]) -> list[tuple[int, int]] | Refusal
                 Reason.FORM_PLACEHOLDER_REPEATED if times else Reason.FORM_PLACEHOLDER_MISSING,
                 found[-1][0] if times else None,
             )
-    if written != list(tokens):
-        return Refusal(Reason.FORM_PLACEHOLDER_ORDER, None)
-    return [span for span, _ in found]
+    return Refusal(Reason.FORM_PLACEHOLDER_ORDER, None)
 
 
 def _masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
@@ -92,17 +110,16 @@ def _masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return text
 
 
-def _length(text: str, spans: Sequence[tuple[int, int]], slot: Slot) -> Refusal | None:
+def _length(prose: str, slot: Slot) -> Refusal | None:
     """The generated cap counts neither a token nor the one space that sets a sentence placeholder off."""
-    separated = sum(placeholder.kind is PlaceholderKind.SENTENCE for placeholder in slot.placeholders)
-    generated = len(text) - sum(end - start for start, end in spans) - separated
-    if generated > slot.caps.generated:
+    separated = [placeholder.kind for placeholder in slot.placeholders].count(PlaceholderKind.SENTENCE)
+    if len(prose) - prose.count(MARK) - separated > slot.caps.generated:
         return Refusal(Reason.FORM_TOO_LONG, None)
-    return None if text else Refusal(Reason.FORM_EMPTY, None)
+    return None if prose else Refusal(Reason.FORM_EMPTY, None)
 
 
 def _characters(text: str, prose: str) -> Refusal | None:
-    foreign = _FOREIGN.search(prose.replace(MARK, " "))
+    foreign = _FOREIGN.search(prose)
     if foreign is None:
         if prose.strip(MARK) and not _SYLLABLE.search(prose) and not _ANY_HANJA.search(prose):
             return Refusal(Reason.FORM_PUNCTUATION, None)
@@ -121,13 +138,16 @@ def _spacing(text: str) -> Refusal | None:
 
 def _pairs(prose: str) -> Refusal | None:
     """A bracket or quotation mark opens before a word and closes after one, and never parts one (복"용)."""
-    if _PAIRED_MARK.search(prose) is None:
-        return None
-    left = prose
-    while (rest := _PAIR.sub(lambda found: MARK * len(found[0]), left)) != left:
-        left = rest
-    found = _PAIRED_MARK.search(left)
-    return None if found is None else Refusal(Reason.FORM_PUNCTUATION, found.span())
+    opened = [-1]
+    for mark in _PAIRED_MARK.finditer(prose):
+        at, last = mark.start(), opened[-1]
+        if last >= 0 and mark[0] == _CLOSING[prose[last]] and at > last + 1 and prose[at - 1] != " ":
+            opened.pop()
+        elif mark[0] in _CLOSING and (at == last + 1 or prose[at - 1] == " ") and prose[at + 1 : at + 2] != " ":
+            opened.append(at)
+        else:
+            return Refusal(Reason.FORM_PUNCTUATION, mark.span())
+    return None if len(opened) == 1 else Refusal(Reason.FORM_PUNCTUATION, (opened[1], opened[1] + 1))
 
 
 def _sentence(prose: str, span: tuple[int, int], _: Placeholder) -> Refusal | None:

@@ -20,7 +20,8 @@ from kexpr.guard.plainer import plainer
 __all__ = ["halved", "readings"]
 
 _HANGUL: Final = re.compile("[가-힣]+")
-_APART: Final = re.compile("(?<![가-힣])([가-힣]+)[·…,]? ?(이|은|는|을|를|에|의|도)(?![가-힣])")
+_APART: Final = re.compile("(?:[·…,] ?| )(이|은|는|을|를|에|의|도)(?![가-힣])")
+_NOUN_APART: Final = re.compile(f"(?<![가-힣])([가-힣]+){_APART.pattern}")
 _CACHED_WORDS: Final = 4096
 _ENDS: Final = ".,!?…:;"
 _POINTING: Final = frozenset(["이", "그", "저"])
@@ -28,11 +29,11 @@ _POINTING: Final = frozenset(["이", "그", "저"])
 
 def readings(prose: str, written: Sequence[str]) -> Iterator[tuple[str, bool]]:
     """(prose read otherwise, whether every word that changed is known); `written` are its words."""
-    glued = _APART.sub(lambda found: _if_known(found[1] + found[2], found[0]), prose)
-    if glued != prose:
-        yield glued, True
-    for index, word in enumerate(written):
-        core = _strange(word)
+    if _APART.search(prose):
+        glued = _NOUN_APART.sub(lambda found: _if_known(found[1] + found[2], found[0]), prose)
+        if glued != prose:
+            yield glued, True
+    for index, (word, core) in enumerate(zip(written, map(_strange, written), strict=True)):
         if core is None:
             continue
         for spelling in plainer(core[0]):
@@ -48,7 +49,7 @@ def readings(prose: str, written: Sequence[str]) -> Iterator[tuple[str, bool]]:
 def halved(written: Sequence[str]) -> bool:
     """Whether two known neighbours, one of a single syllable, are together a refused word and nothing more."""
     cores = list(map(_core, written))
-    return any(
+    return 1 in map(len, cores) and any(
         1 in (len(first), len(second)) and written[index][-1] not in _ENDS and _are_halves(first, second)
         for index, (first, second) in enumerate(pairwise(cores))
     )

@@ -3,8 +3,9 @@
 Theory of operation. After the form layer every word is asked of the lexicon, once, from left to right:
 
     refused stem or form   the code of its category
-    unknown word           its category, if the refused vocabulary has it, also respelled; else one a text is let pass,
-                           and a second is guard.vocabulary: open in how it is put together, not in what it is about
+    unknown word           its category, if the refused vocabulary has it, also respelled; else one a text is let pass
+                           (three that compare: 두루미처럼), and the next is guard.vocabulary: open in how it is put
+                           together, not in what it is about
     word of company        its pattern must find the company it needs
     image                  not of a person unless compared to, and not as a time (꽃이 피면)
     auxiliary              carries the verb before it: 읽어 주세요 invites to read, 적어 주세요 asks for a deed
@@ -82,6 +83,8 @@ _COMPARING: Final = frozenset(
         "모양으로",
     ]
 )
+_STRANGERS: Final = {False: 1, True: 3}
+"""Whether it compares -> the unknown words that a text may hold."""
 _COMPANY: Final = 3
 _LONGEST_RUN: Final = 24
 _NO_QUOTES: Final = str.maketrans("", "", "'\"()")
@@ -174,7 +177,7 @@ def _likeness(written: list[str], words: list[_Word | None]) -> Decision | None:
 def _words(lexis: Lexicon, text: str, written: list[str], words: list[_Word | None], slot: Slot) -> Decision | None:
     alone = slot.placeholders[0].kind is PlaceholderKind.SENTENCE
     carried: int | None = None
-    strange = False
+    strangers = {False: 0, True: 0}
     start = 0
     for index, (spelled, word) in enumerate(zip(written, words, strict=True)):
         span = (start, start + len(spelled))
@@ -198,8 +201,10 @@ def _words(lexis: Lexicon, text: str, written: list[str], words: list[_Word | No
         if reading.kind == Kind.UNKNOWN:
             if text[slice(*span)] != spelled:
                 return Decision(Reason.FORM_HANJA, "unicode", span)
-            if tolerated(word.core) and (word.compares or not strange) and not _split(words, index):
-                strange, carried = strange or not word.compares, None
+            strangers[word.compares] += 1
+            few = strangers[word.compares] <= _STRANGERS[word.compares]
+            if few and tolerated(word.core) and not _split(words, index):
+                carried = None
                 continue
             return Decision(*named(word.core), span)
         refused = _standing(lexis, reading, slot, written, words, index)

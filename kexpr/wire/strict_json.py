@@ -11,6 +11,7 @@ import json
 import math
 import re
 import unicodedata
+from itertools import accumulate
 from typing import Final
 
 from kexpr.codes import Reason
@@ -73,11 +74,9 @@ def _check_depth(data: bytes, max_depth: int) -> None:
     if data.count(b"[") + data.count(b"{") <= max_depth:
         return
     quotes_and_brackets = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NEITHER_QUOTE_NOR_BRACKET)
-    depth = 0
-    for bracket in b"".join(quotes_and_brackets.split(b'"')[::2]):
-        depth += _STEP[bracket]
-        if depth > max_depth:
-            raise Rejected(Reason.JSON_DEPTH)
+    brackets = b"".join(quotes_and_brackets.split(b'"')[::2])
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > max_depth:
+        raise Rejected(Reason.JSON_DEPTH)
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:

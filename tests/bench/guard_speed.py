@@ -74,6 +74,7 @@ SHAPES: Final[dict[str, Callable[[int], str]]] = {
     "images": _of("꽃처럼 "),
     "an image without company": _of("꽃이 "),
     "words that may be verbs": _of("그래서 함께 "),
+    "an unknown word compared": _of("코뿔소처럼 "),
     "distinct words": _distinct,
 }
 

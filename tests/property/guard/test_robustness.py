@@ -186,5 +186,15 @@ def test_time_grows_with_the_length(unit):
 
 
 @pytest.mark.usefixtures("uncapped")
+def test_time_grows_with_the_number_of_unknown_words_that_compare():
+    assert_linear({size: ("코뿔소처럼 " * size)[:size].rstrip(" ") for size in (2_048, 8_192)})
+
+
+@pytest.mark.usefixtures("uncapped")
+def test_time_grows_with_the_depth_of_brackets():
+    assert_linear({size: f"{'(' * size}말{')' * size}." for size in (2_048, 8_192)})
+
+
+@pytest.mark.usefixtures("uncapped")
 def test_time_grows_with_the_number_of_strange_words():
     assert_linear({size: strange_words(size) for size in (2_048, 8_192)})
