@@ -7,6 +7,7 @@ layers read it: Hanja read aloud and each placeholder a bare `⟦` word, all cod
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from kexpr.codes import Reason
@@ -19,6 +20,7 @@ __all__ = ["MARK", "Refusal", "check_form"]
 
 MARK: Final = "⟦"
 
+_CACHED_WORDS: Final = 4096
 _Span = tuple[int, int] | None
 
 
@@ -112,8 +114,8 @@ def _masked(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 def _length(prose: str, slot: Slot) -> Refusal | None:
     """The generated cap counts neither a token nor the one space that sets a sentence placeholder off."""
-    separated = [placeholder.kind for placeholder in slot.placeholders].count(PlaceholderKind.SENTENCE)
-    if len(prose) - prose.count(MARK) - separated > slot.caps.generated:
+    beyond = len(prose) - prose.count(MARK) - slot.caps.generated
+    if beyond > 0 and beyond > sum(placeholder.kind is PlaceholderKind.SENTENCE for placeholder in slot.placeholders):
         return Refusal(Reason.FORM_TOO_LONG, None)
     return None if prose else Refusal(Reason.FORM_EMPTY, None)
 
@@ -179,8 +181,13 @@ def _detached(prose: str, end: int, *, begins: bool) -> Refusal | None:
     `begins`: what follows begins a sentence even without a stop.
     """
     following = _NEXT_WORD.match(prose, end)
-    if following is None or not any(map(is_particle, (following[2], *plainer(following[2])))):
+    if following is None or not _reads_as_particle(following[2]):
         return None
     if (begins or following[1]) and following[2] in _ALSO_A_WORD:
         return None
     return Refusal(Reason.FORM_PLACEHOLDER_DETACHED, following.span(2))
+
+
+@lru_cache(_CACHED_WORDS)
+def _reads_as_particle(word: str) -> bool:
+    return any(map(is_particle, (word, *plainer(word))))

@@ -110,31 +110,18 @@ class LazyPattern:
         return self._compiled
 
 
-Refused = tuple[Reason, tuple[int, int]]
-"""A reason, and code-point offsets."""
-
-
-class Phrases:
+class Phrases(LazyPattern):
     """Refused phrases: one pattern, a group each."""
 
-    __slots__ = ("_reasons", "pattern")
+    __slots__ = ("_reasons",)
 
     def __init__(self, phrases: list[tuple[Reason, str]]) -> None:
         self._reasons = tuple(reason for reason, _ in phrases)
-        self.pattern = LazyPattern("|".join(f"({pattern})" for _, pattern in phrases))
+        super().__init__("|".join(f"({pattern})" for _, pattern in phrases))
 
-    def match(self, text: str, start: int) -> Refused | None:
-        """The phrase that begins at `start`."""
-        found = self.pattern.compiled.match(text, start)
-        return found and self._told(found)
-
-    def search(self, text: str) -> Refused | None:
-        """The first phrase in `text`."""
-        found = self.pattern.compiled.search(text)
-        return found and self._told(found)
-
-    def _told(self, found: re.Match[str]) -> Refused:
-        return self._reasons[(found.lastindex or 1) - 1], found.span()
+    def reason(self, found: re.Match[str]) -> Reason:
+        """Why the phrase that the pattern found is refused."""
+        return self._reasons[(found.lastindex or 1) - 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +138,7 @@ class Lexicon:
 
     def warm(self) -> None:
         """Compile every pattern."""
-        phrases = (*self.phrases.values(), self.open_phrases)
-        for pattern in (*self.contexts.values(), *(each.pattern for each in phrases)):
+        for pattern in (*self.contexts.values(), *self.phrases.values(), self.open_phrases):
             pattern.compiled  # noqa: B018 - compiles
 
 

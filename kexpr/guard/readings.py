@@ -9,31 +9,30 @@ two neighbours are the halves of a refused word       주 말에
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 from kexpr.guard.form import MARK
 from kexpr.guard.lexicon import Kind, is_denied_word, lexicon
 from kexpr.guard.plainer import plainer
+from kexpr.guard.words import Spelled
 
 __all__ = ["halved", "readings"]
 
-_HANGUL: Final = re.compile("[가-힣]+")
 _APART: Final = re.compile("(?:[·…,] ?| )(이|은|는|을|를|에|의|도)(?![가-힣])")
 _NOUN_APART: Final = re.compile(f"(?<![가-힣])([가-힣]+){_APART.pattern}")
-_CACHED_WORDS: Final = 4096
 _ENDS: Final = ".,!?…:;"
 _POINTING: Final = frozenset(["이", "그", "저"])
 
 
-def readings(prose: str, written: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """(prose read otherwise, whether every word that changed is known); `written` are its words."""
+def readings(prose: str, written: Sequence[str], spelled: Sequence[Spelled]) -> Iterator[tuple[str, bool]]:
+    """(prose read otherwise, whether every word that changed is known); `written` and `spelled` are its words."""
     if _APART.search(prose):
         glued = _NOUN_APART.sub(lambda found: _if_known(found[1] + found[2], found[0]), prose)
         if glued != prose:
             yield glued, True
-    for index, (word, core) in enumerate(zip(written, map(_strange, written), strict=True)):
+    for index, (word, known) in enumerate(zip(written, spelled, strict=True)):
+        core = known.strange
         if core is None:
             continue
         for spelling in plainer(core[0]):
@@ -46,19 +45,13 @@ def readings(prose: str, written: Sequence[str]) -> Iterator[tuple[str, bool]]:
                 yield _with(written, at - 1, at + 1, written[at - 1].rstrip(",") + written[at]), False
 
 
-def halved(written: Sequence[str]) -> bool:
+def halved(written: Sequence[str], spelled: Sequence[Spelled]) -> bool:
     """Whether two known neighbours, one of a single syllable, are together a refused word and nothing more."""
-    cores = list(map(_core, written))
+    cores = [known.hangul for known in spelled]
     return 1 in map(len, cores) and any(
         1 in (len(first), len(second)) and written[index][-1] not in _ENDS and _are_halves(first, second)
         for index, (first, second) in enumerate(pairwise(cores))
     )
-
-
-@lru_cache(_CACHED_WORDS)
-def _core(word: str) -> str:
-    """The Hangul of a word as written; nothing of a placeholder."""
-    return "" if MARK in word else "".join(_HANGUL.findall(word))
 
 
 def _are_halves(first: str, second: str) -> bool:
@@ -68,13 +61,6 @@ def _are_halves(first: str, second: str) -> bool:
         and lexicon().read(second).auxiliary is None
         and is_denied_word(first + second)
     )
-
-
-@lru_cache(_CACHED_WORDS)
-def _strange(word: str) -> re.Match[str] | None:
-    """The Hangul of a word as written, if it is not known."""
-    core = None if MARK in word else _HANGUL.search(word)
-    return None if core is None or _known(core[0]) else core
 
 
 def _known(word: str) -> bool:

@@ -18,16 +18,17 @@ need no list of their own; where the pieces are words, they are read joined as w
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Final, NamedTuple, Self
 
 from kexpr.codes import Reason, SlotKind
-from kexpr.guard.form import MARK, Refusal, check_form
-from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Phrases, Reading, denied_category, lexicon
+from kexpr.guard.form import Refusal, check_form
+from kexpr.guard.lexicon import PERSON, Kind, Lexicon, Reading, denied_category, lexicon
 from kexpr.guard.morphology import HONORIFIC
-from kexpr.guard.ngrams import limit, weight
+from kexpr.guard.ngrams import limit
 from kexpr.guard.readings import halved, readings
 from kexpr.guard.strange import hidden, named, tolerated
+from kexpr.guard.words import Spelled, Word, spelled
 from kexpr.manifest import PlaceholderKind, Slot
 
 __all__ = ["Decision", "judge", "warm"]
@@ -55,52 +56,41 @@ _FORM_LAYER: Final = {
     Reason.FORM_PARTICLE: "particles",
     Reason.FORM_PLACEHOLDER_DETACHED: "particles",
 }
-_SURFACE_OF: Final = {
-    SlotKind.DAILY_STATUS: "daily",
-    SlotKind.WEEKLY_INTERPRETATION: "weekly",
-    SlotKind.WEEKLY_RATIONALE: "weekly",
-    SlotKind.DUAL_JUDGMENT: "adaptive",
-    SlotKind.DUAL_REASON: "adaptive",
-    SlotKind.PHYSIQUE_NOTICE: "adaptive",
+_PLACE_OF: Final = {
+    kind: f"{surface} {kind.value}"
+    for surface, kinds in {
+        "daily": [SlotKind.DAILY_STATUS],
+        "weekly": [SlotKind.WEEKLY_INTERPRETATION, SlotKind.WEEKLY_RATIONALE],
+        "adaptive": [SlotKind.DUAL_JUDGMENT, SlotKind.DUAL_REASON, SlotKind.PHYSIQUE_NOTICE],
+    }.items()
+    for kind in kinds
 }
-_WORD: Final = re.compile(r"""['"(]*([가-힣]+)(?:['")]+([가-힣]+))?['")]*([.,!?…:;]*)['")]*""")
-_PARTS: Final = re.compile("[·…]")
-_LONE: Final = frozenset({"-", "…"})
-_COMPARES: Final = re.compile("(?:듯|듯이|처럼|처럼요|같이)$")
-_COMPARING: Final = frozenset(
-    [
-        "같은",
-        "삼아",
-        "듯",
-        "듯이",
-        "듯한",
-        "마음으로",
-        "기분으로",
-        "느낌으로",
-        "심정으로",
-        "때처럼",
-        "것처럼",
-        "모양으로",
-    ]
-)
 _STRANGERS: Final = {False: 1, True: 3}
 """Whether it compares -> the unknown words that a text may hold."""
 _COMPANY: Final = 3
 _LONGEST_RUN: Final = 24
-_NO_QUOTES: Final = str.maketrans("", "", "'\"()")
+_QUOTES: Final = re.compile("""['"()]""")
 _IMAGE_REACH: Final = 6
-_CACHED_WORDS: Final = 4096
 
 
-class _Word(NamedTuple):
-    """One word as written. `fault` is set where it cannot be read as one; `weight` leans towards refusal."""
+class _Prose(NamedTuple):
+    """A text and its words, as written and as they are known."""
 
-    core: str
-    reading: Reading | None
-    stop: str
-    compares: bool
-    fault: Reason | None
-    weight: int
+    text: str
+    written: list[str]
+    spelled: list[Spelled]
+    words: list[Word | None]
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        written = text.split(" ")
+        known = list(map(spelled, written))
+        return cls(text, written, known, [each.word for each in known])
+
+    def span(self, index: int) -> tuple[int, int]:
+        """Where the word at `index` stands."""
+        start = sum(map(len, self.written[:index])) + index
+        return start, start + len(self.written[index])
 
 
 @cache
@@ -113,79 +103,61 @@ def warm() -> None:
 
 def judge(text: str, slot: Slot, tokens: Sequence[str]) -> Decision:
     """Whether `text` may stand in `slot`; `tokens` are its placeholders as issued. Never raises on any text."""
-    prose = check_form(text, slot, tokens)
-    if isinstance(prose, Refusal):
-        return Decision(prose.reason, _FORM_LAYER.get(prose.reason, "form"), prose.span)
+    checked = check_form(text, slot, tokens)
+    if isinstance(checked, Refusal):
+        return Decision(checked.reason, _FORM_LAYER.get(checked.reason, "form"), checked.span)
     lexis = lexicon()
-    written = prose.split(" ")
-    words = list(map(_word, written))
+    prose = _Prose.of(checked)
     return (
-        _words(lexis, text, written, words, slot)
-        or _phrase(lexis, prose, written)
-        or _likeness(written, words)
-        or _otherwise(lexis, prose, written, slot)
+        _words(lexis, text, prose, slot)
+        or _phrase(lexis, prose)
+        or _likeness(prose)
+        or _otherwise(lexis, prose, slot)
         or _ACCEPTED
     )
 
 
-def _otherwise(lexis: Lexicon, prose: str, written: list[str], slot: Slot) -> Decision | None:
+def _otherwise(lexis: Lexicon, prose: _Prose, slot: Slot) -> Decision | None:
     """Refused for what it says when it is read otherwise."""
-    for reading, known in readings(prose, written):
-        anew = reading.split(" ")
-        refused = _phrase(lexis, reading, anew)
-        if refused is None and known:
-            refused = _words(lexis, reading, anew, list(map(_word, anew)), slot)
+    for reading, known in readings(prose.text, prose.written, prose.spelled):
+        anew = _Prose.of(reading)
+        refused = _phrase(lexis, anew) or (_words(lexis, reading, anew, slot) if known else None)
         if refused is not None:
             return Decision(refused.reason, refused.layer, None)
-    return Decision(Reason.FORM_RESPELLING, "unicode", None) if halved(written) else None
+    return Decision(Reason.FORM_RESPELLING, "unicode", None) if halved(prose.written, prose.spelled) else None
 
 
-_WORD_START: Final = re.compile("(?<![가-힣])[가-힣]")
-
-
-def _phrase(lexis: Lexicon, prose: str, written: list[str]) -> Decision | None:
-    found = lexis.open_phrases.search(prose)
+def _phrase(lexis: Lexicon, prose: _Prose) -> Decision | None:
+    if found := lexis.open_phrases.compiled.search(prose.text):
+        return Decision(lexis.open_phrases.reason(found), "phrases", found.span())
     start = 0
-    for word in written:
-        for offset, phrases in _begun(word):
-            found = found or phrases.match(prose, start + offset)
-        if found is not None:
-            return Decision(found[0], "phrases", found[1])
-        start += len(word) + 1
+    for written, known in zip(prose.written, prose.spelled, strict=True):
+        for offset, pattern, phrases in known.begun:
+            if found := pattern.match(prose.text, start + offset):
+                return Decision(phrases.reason(found), "phrases", found.span())
+        start += len(written) + 1
     return None
 
 
-@lru_cache(_CACHED_WORDS)
-def _begun(word: str) -> tuple[tuple[int, Phrases], ...]:
-    """(offset, the refused phrases that may begin there) of one word as written."""
-    begun = lexicon().phrases
-    starts = [found.start() for found in _WORD_START.finditer(word)]
-    phrases = [(start, begun.get(f"{word} "[start : start + 2]) or begun.get(word[start])) for start in starts]
-    return tuple((start, each) for start, each in phrases if each is not None)
-
-
-def _likeness(written: list[str], words: list[_Word | None]) -> Decision | None:
+def _likeness(prose: _Prose) -> Decision | None:
     """Refused for looking like refused text as a whole; the span is the word that does so most."""
-    weights = [word.weight if word else 0 for word in words]
+    weights = [known.weight for known in prose.spelled]
     if sum(weights) <= limit():
         return None
     heaviest = max(range(len(weights)), key=weights.__getitem__)
-    start = len(" ".join(written[:heaviest])) + (heaviest > 0)
-    return Decision(Reason.GUARD_VOCABULARY, "ngrams", (start, start + len(written[heaviest])))
+    return Decision(Reason.GUARD_VOCABULARY, "ngrams", prose.span(heaviest))
 
 
-def _words(lexis: Lexicon, text: str, written: list[str], words: list[_Word | None], slot: Slot) -> Decision | None:
+def _words(lexis: Lexicon, text: str, prose: _Prose, slot: Slot) -> Decision | None:
+    words = prose.words
     alone = slot.placeholders[0].kind is PlaceholderKind.SENTENCE
     carried: int | None = None
     strangers = {False: 0, True: 0}
-    start = 0
-    for index, (spelled, word) in enumerate(zip(written, words, strict=True)):
-        span = (start, start + len(spelled))
-        start += len(spelled) + 1
+    for index, word in enumerate(words):
         if word is None or word.reading is None:
             fault = _fault(words, index, alone)
             if fault is not None:
-                return Decision(fault, "form", span)
+                return Decision(fault, "form", prose.span(index))
             carried = None
             continue
         reading = word.reading
@@ -197,9 +169,10 @@ def _words(lexis: Lexicon, text: str, written: list[str], words: list[_Word | No
             if not form & ~carried:
                 carried = carried if infinitive else None
                 continue
-            return Decision(_deed(form & ~carried), "lexicon", span)
+            return Decision(_deed(form & ~carried), "lexicon", prose.span(index))
         if reading.kind == Kind.UNKNOWN:
-            if text[slice(*span)] != spelled:
+            span = prose.span(index)
+            if text[slice(*span)] != prose.written[index]:
                 return Decision(Reason.FORM_HANJA, "unicode", span)
             strangers[word.compares] += 1
             few = strangers[word.compares] <= _STRANGERS[word.compares]
@@ -207,39 +180,16 @@ def _words(lexis: Lexicon, text: str, written: list[str], words: list[_Word | No
                 carried = None
                 continue
             return Decision(*named(word.core), span)
-        refused = _standing(lexis, reading, slot, written, words, index)
+        refused = _standing(lexis, reading, slot, prose, index)
         if refused is not None:
-            return Decision(refused[0], refused[1], span)
+            return Decision(refused[0], refused[1], prose.span(index))
         if len(word.core) == 1 and (joined := _joined(words, index)) is not None:
-            return Decision(joined, "lexicon", span)
+            return Decision(joined, "lexicon", prose.span(index))
         carried = reading.bears if reading.infinitive else None
     return None
 
 
-@lru_cache(_CACHED_WORDS)
-def _word(text: str) -> _Word | None:
-    """None for a placeholder."""
-    if MARK in text:
-        return None
-    lexis = lexicon()
-    leaning = weight(text)
-    match = _WORD.fullmatch(text)
-    if match is not None:
-        core = match[1] + (match[2] or "")
-        return _Word(
-            core, lexis.read(core), match[3], core in _COMPARING or bool(_COMPARES.search(core)), None, leaning
-        )
-    if text in _LONE:
-        return _Word("", None, text, False, None, leaning)
-    parts = [_WORD.fullmatch(part) for part in _PARTS.split(text) if part]
-    whole = "".join(part[1] for part in parts if part)
-    readable = len(parts) > 1 and denied_category(whole) is None
-    if readable and all(part and lexis.read(part[1]).kind == Kind.ALLOWED for part in parts):
-        return _Word("", None, "", False, None, leaning)
-    return _Word("", None, "", False, Reason.FORM_PUNCTUATION, leaning)
-
-
-def _fault(words: list[_Word | None], index: int, alone: bool) -> Reason | None:
+def _fault(words: list[Word | None], index: int, alone: bool) -> Reason | None:
     """What is wrong with a placeholder, if it stands `alone`, or with what cannot be read as a word."""
     word = words[index]
     if word is not None:
@@ -247,7 +197,7 @@ def _fault(words: list[_Word | None], index: int, alone: bool) -> Reason | None:
     return Reason.FORM_PLACEHOLDER_UNCLOSED if alone and index and not _closed(words[index - 1]) else None
 
 
-def _closed(word: _Word | None) -> bool:
+def _closed(word: Word | None) -> bool:
     """Whether a sentence placeholder may follow `word`: a closed sentence, a connective, or another placeholder."""
     return word is None or bool(word.stop) or (word.reading is not None and word.reading.connects)
 
@@ -256,35 +206,36 @@ def _deed(excess: int) -> Reason:
     return Reason.GUARD_DECISION if excess & HONORIFIC else Reason.GUARD_EVIDENTIAL
 
 
-def _standing(
-    lexis: Lexicon, reading: Reading, slot: Slot, written: list[str], words: list[_Word | None], index: int
-) -> tuple[Reason, str] | None:
+def _standing(lexis: Lexicon, reading: Reading, slot: Slot, prose: _Prose, index: int) -> tuple[Reason, str] | None:
     """(reason, layer) if the word may not stand where it does."""
     if reading.kind == Kind.ALLOWED:
         return None
     if reading.kind == Kind.DENIED:
         return Reason(f"guard.{reading.tag}"), "lexicon"
     if reading.kind == Kind.IMAGE:
-        return None if _pictured(words, index, reading.tag == PERSON) else (Reason.GUARD_VOCABULARY, "images")
-    word = words[index]
+        return None if _pictured(prose.words, index, reading.tag == PERSON) else (Reason.GUARD_VOCABULARY, "images")
+    word, written = prose.words[index], prose.written
     core = word.core if word else ""
     window = " ".join(
         (
-            _SURFACE_OF[slot.kind],
-            slot.kind.value,
+            _PLACE_OF[slot.kind],
             *written[max(0, index - _COMPANY) : index],
             written[index].replace(core, f"<{core}>", 1),
             *written[index + 1 : index + 1 + _COMPANY],
         )
-    ).translate(_NO_QUOTES)
-    return None if lexis.contexts[reading.tag].compiled.search(window) else (Reason.GUARD_VOCABULARY, "context")
+    )
+    return (
+        None
+        if lexis.contexts[reading.tag].compiled.search(_QUOTES.sub("", window))
+        else (Reason.GUARD_VOCABULARY, "context")
+    )
 
 
 _SUBJECT: Final = re.compile("[가-힣](?:이|가|도|은|는)$")
 _CONDITION: Final = re.compile("(?:면|때|때에|때는|무렵|즈음)$")
 
 
-def _pictured(words: list[_Word | None], index: int, compared_only: bool) -> bool:
+def _pictured(words: list[Word | None], index: int, compared_only: bool) -> bool:
     """Whether an image is one. A person is one only when compared to; a scene is none when it names a time (꽃이 피면)."""
     ahead = _sentence_from(words, index)
     if any(word.compares for word in ahead):
@@ -294,9 +245,9 @@ def _pictured(words: list[_Word | None], index: int, compared_only: bool) -> boo
     return not (_SUBJECT.search(ahead[0].core) and any(_CONDITION.search(word.core) for word in ahead[1:4]))
 
 
-def _sentence_from(words: list[_Word | None], index: int) -> list[_Word]:
+def _sentence_from(words: list[Word | None], index: int) -> list[Word]:
     """The words from `index` that an image can reach: to the end of its sentence, at most `_IMAGE_REACH`."""
-    reached: list[_Word] = []
+    reached: list[Word] = []
     for word in words[index : index + _IMAGE_REACH]:
         if word is None:
             break
@@ -309,7 +260,7 @@ def _sentence_from(words: list[_Word | None], index: int) -> list[_Word]:
 _PAUSE: Final = ("", ",")
 
 
-def _split(words: list[_Word | None], index: int) -> bool:
+def _split(words: list[Word | None], index: int) -> bool:
     """Whether the unknown word at `index` is half of one that is known."""
     word = words[index]
     before = words[index - 1] if index else None
@@ -320,7 +271,7 @@ def _split(words: list[_Word | None], index: int) -> bool:
     )
 
 
-def _joined(words: list[_Word | None], index: int) -> Reason | None:
+def _joined(words: list[Word | None], index: int) -> Reason | None:
     """A refused word spelled with inner spaces: one-syllable words in a row, and the word after them, read joined."""
     row = 0
     run = ""

@@ -141,13 +141,21 @@ def _read_1(issued: Issued, answer: object) -> tuple[SlotText, ...]:
 
 def _read_slot_1(slot: IssuedSlot, answered: object) -> SlotText:
     fields = _exact_object(answered, _SLOT_KEYS_1)
-    _exact_string(fields["slot"], slot.alias, Reason.RESPONSE_ALIAS)
-    for name, expected in (("semantic", slot.semantic), ("actions", slot.actions), ("placeholders", slot.tokens)):
-        echoed = _exact_list(fields[name])
-        if echoed != list(expected):
-            is_text = all(type(item) is str for item in echoed)
-            raise Rejected(Reason.RESPONSE_ALIAS if is_text else Reason.RESPONSE_TYPE)
+    echoed = [fields["slot"], fields["semantic"], fields["actions"], fields["placeholders"]]
+    if echoed != [slot.alias, [*slot.semantic], [*slot.actions], [*slot.tokens]]:
+        raise Rejected(_echo_fault(slot, *echoed))
     return SlotText(_string(fields["generated_ko"]), slot.tokens)
+
+
+def _echo_fault(slot: IssuedSlot, alias: object, *lists: object) -> Reason:
+    """Which rule the first part that differs breaks: only text in a list of text can be another alias."""
+    if alias != slot.alias:
+        return Reason.RESPONSE_ALIAS if type(alias) is str else Reason.RESPONSE_TYPE
+    for echoed, expected in zip(lists, (slot.semantic, slot.actions, slot.tokens), strict=True):
+        if echoed != [*expected]:
+            break
+    is_text = type(echoed) is list and all(type(item) is str for item in echoed)
+    return Reason.RESPONSE_ALIAS if is_text else Reason.RESPONSE_TYPE
 
 
 _TOP_KEYS_1: Final = frozenset({"schema_version", "surface", "artifact_key", "slots"})

@@ -70,8 +70,12 @@ def _check_unicode_escapes(text: str) -> None:
 
 
 def _check_depth(data: bytes, max_depth: int) -> None:
-    """Counts brackets outside strings; up to the first syntax error this sees strings where the decoder does."""
-    if data.count(b"[") + data.count(b"{") <= max_depth:
+    """Counts brackets outside strings; up to the first syntax error this sees strings where the decoder does.
+
+    A bracket before a backslash is in a string, as most are of a completion, whose content is JSON once more.
+    """
+    opened = data.count(b"[") + data.count(b"{")
+    if opened <= max_depth or opened - data.count(b"[\\") - data.count(b"{\\") <= max_depth:
         return
     quotes_and_brackets = data.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _NEITHER_QUOTE_NOR_BRACKET)
     brackets = b"".join(quotes_and_brackets.split(b'"')[::2])

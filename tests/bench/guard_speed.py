@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from harness.guardscore import TOKEN
 from kexpr.codes import SlotKind
-from kexpr.guard import judge, lexicon, plainer, readings, strange, verdict, warm
+from kexpr.guard import form, judge, lexicon, plainer, strange, warm, words
 from kexpr.manifest import CAPS, Caps, Placeholder, PlaceholderKind, Slot
 
 __all__ = ["SHAPES", "cold_start_ms", "forget_words", "growth", "main", "unseen_us"]
@@ -86,10 +86,8 @@ class _Cached(Protocol):
 def forget_words() -> None:
     """Empties every cache of words; the lexicon itself stays loaded."""
     caches: tuple[object, ...] = (
-        verdict._word,
-        verdict._begun,
-        readings._core,
-        readings._strange,
+        form._reads_as_particle,
+        words.spelled,
         strange.named,
         strange.tolerated,
         strange.hidden,

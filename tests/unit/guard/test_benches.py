@@ -5,7 +5,7 @@ import json
 import pytest
 
 from harness.guardscore import load_corpus
-from kexpr.guard import verdict
+from kexpr.guard import words
 from tests.bench import guard_contenders, guard_libraries, guard_public, guard_report, guard_speed
 
 HARMLESS = "천천히 읽어 주세요."
@@ -107,9 +107,9 @@ def test_growth_is_measured_without_caps(monkeypatch):
 
 def test_forgetting_words_empties_the_caches():
     guard_speed.judge_all([f"{HARMLESS} ⟦p⟧"])
-    assert verdict._word.cache_info().currsize
+    assert words.spelled.cache_info().currsize
     guard_speed.forget_words()
-    assert not verdict._word.cache_info().currsize
+    assert not words.spelled.cache_info().currsize
 
 
 def test_unseen_texts_repeat_no_word(monkeypatch):
