@@ -5,6 +5,7 @@ or an ellipsis ties together; a placeholder, with whatever is attached to it, is
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -73,11 +74,14 @@ def spelled(text: str) -> Spelled:
 
 
 def _begun(lexis: Lexicon, text: str) -> tuple[tuple[int, re.Pattern[str], Phrases], ...]:
+    padded = f"{text} "
     starts = [found.start() for found in _WORD_START.finditer(text)]
-    phrases = [
-        (start, lexis.phrases.get(f"{text} "[start : start + 2]) or lexis.phrases.get(text[start])) for start in starts
-    ]
+    phrases = [(start, _either(lexis.phrases, padded[start : start + 2])) for start in starts]
     return tuple((start, each.compiled, each) for start, each in phrases if each is not None)
+
+
+def _either(begun: Mapping[str, Phrases], two: str) -> Phrases | None:
+    return begun.get(two) or begun.get(two[0])
 
 
 def _word(lexis: Lexicon, text: str) -> Word:
